@@ -17,11 +17,11 @@ import (
 	"github.com/deployerkit/deployerkit/observe"
 )
 
-// unchanged is a Lookup for the objects of the function `deployed`. It shows all of them as unchanged.
-type unchanged struct{}
+// unchangedLookup is a Lookup for the objects of the function `newDeployed`. It shows all of them as unchanged.
+type unchangedLookup struct{}
 
-func (unchanged) Get(_ schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
-	return observe.State{UID: types.UID(name.Name), Key: "key"}, true
+func (unchangedLookup) Get(_ schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
+	return observe.State{UID: types.UID(name.Name), Fingerprint: "key"}, true
 }
 
 // BenchmarkApply measures a call of Apply for objects that have not changed. Such a call sends no requests, so the
@@ -29,8 +29,8 @@ func (unchanged) Get(_ schema.GroupVersionResource, name types.NamespacedName) (
 func BenchmarkApply(b *testing.B) {
 	for _, n := range []int{1, 50, 1000} {
 		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
-			desired, inv := deployed(b, n)
-			engine := New(nil, configMaps(), Options{Seen: unchanged{}})
+			desired, inv := newDeployed(b, n)
+			engine := New(nil, newConfigMapMapper(), Options{Watched: unchangedLookup{}})
 			for b.Loop() {
 				out, report, err := engine.Apply(b.Context(), ownership.Owner{UID: "item"}, desired, inv)
 				if err != nil || report.Unchanged != n || len(out.Entries) != n {
@@ -41,14 +41,14 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-func configMaps() meta.RESTMapper {
+func newConfigMapMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	return mapper
 }
 
-// deployed returns n desired objects and the inventory that results from applying them.
-func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
+// newDeployed returns n desired objects and the inventory that results from applying them.
+func newDeployed(tb testing.TB, n int) ([]Desired, Inventory) {
 	desired, inv := []Desired{}, Inventory{}
 	for i := range n {
 		name := fmt.Sprintf("c-%04d", i)
@@ -56,9 +56,9 @@ func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": name},
 			"data": map[string]any{"key": "value", "other": "value"},
 		}}})
-		inv.Entries = append(inv.Entries, Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, UID: types.UID(name), Key: "key"})
+		inv.Entries = append(inv.Entries, Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, UID: types.UID(name), Fingerprint: "key"})
 	}
-	objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(tb.Context(), desired, false)
+	objects, err := New(nil, newConfigMapMapper(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(tb.Context(), desired, false)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -71,9 +71,9 @@ func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
 // TestApplyLeavesTheInventory checks that the inventory stays the same if no object has changed, because a changed
 // inventory would cause a write to the item.
 func TestApplyLeavesTheInventory(t *testing.T) {
-	desired, inv := deployed(t, 20)
+	desired, inv := newDeployed(t, 20)
 	checkpoint := false
-	engine := New(nil, configMaps(), Options{Seen: unchanged{}, Checkpoint: func(_ context.Context, _ Inventory) error { checkpoint = true; return nil }})
+	engine := New(nil, newConfigMapMapper(), Options{Watched: unchangedLookup{}, Checkpoint: func(_ context.Context, _ Inventory) error { checkpoint = true; return nil }})
 	out, _, err := engine.Apply(t.Context(), ownership.Owner{UID: "item"}, desired, inv)
 	if err != nil || checkpoint {
 		t.Fatal(err, checkpoint)

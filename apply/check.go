@@ -13,10 +13,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// normalizeManifest removes the fields that only the API server sets, and the empty fields that other programs fill (see
-// body.DropFilled). It moves the values in the field stringData of a Secret to the field data. If stringData remained in
-// the manifest, server-side apply would not notice changes of data, and would not remove keys from data. A value that
-// is not a string stays in stringData, so that checkStringData rejects it later.
+// normalizeManifest removes the fields that only the API server sets, and the empty fields that other programs fill
+// (see body.DropFilled). It moves the values in the field stringData of a Secret to the field data. If stringData
+// remained in the manifest, server-side apply would not notice changes of data, and would not remove keys from data. A
+// value that is not a string stays in stringData, so that checkStringData rejects it later.
 func normalizeManifest(obj *unstructured.Unstructured) {
 	if metadata, isMap := obj.Object["metadata"].(map[string]any); isMap {
 		for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
@@ -28,14 +28,14 @@ func normalizeManifest(obj *unstructured.Unstructured) {
 			}
 		}
 	}
-	moveStringData(obj)
+	mergeStringData(obj)
 	body.DropFilled(obj)
 }
 
-// moveStringData moves the stringData of a Secret to its data, as the API server does.
-func moveStringData(obj *unstructured.Unstructured) {
+// mergeStringData moves the stringData of a Secret to its data, as the API server does.
+func mergeStringData(obj *unstructured.Unstructured) {
 	text, isMap := obj.Object["stringData"].(map[string]any)
-	if !isSecret(RefOf(obj)) || !isMap {
+	if !isSecret(ToRef(obj)) || !isMap {
 		return
 	}
 	data, isMap := obj.Object["data"].(map[string]any)
@@ -64,7 +64,7 @@ func dropStatus(o *desiredObject) {
 }
 
 // checkStringData rejects the values in stringData that the function normalizeManifest did not move to data.
-func (p *preparing) checkStringData(o *desiredObject) {
+func (p *preparer) checkStringData(o *desiredObject) {
 	left := o.Object.Object["stringData"]
 	if left == nil || !isSecret(o.ref) {
 		return
@@ -79,7 +79,7 @@ func (p *preparing) checkStringData(o *desiredObject) {
 }
 
 // check records the errors in a manifest that can be found without sending a request.
-func (p *preparing) check(o *desiredObject) {
+func (p *preparer) check(o *desiredObject) {
 	for _, field := range [...]struct{ path, value string }{
 		{".apiVersion", o.ref.APIVersion}, {".kind", o.ref.Kind}, {".metadata.name", o.ref.Name},
 	} {
@@ -87,7 +87,7 @@ func (p *preparing) check(o *desiredObject) {
 			p.addError(newInvalidError(o.ref, field.path, "is required"))
 		}
 	}
-	if !slices.Contains([]Policy{"", Manage, Fallback, Keep, Ignore, Immutable, Retain}, o.Policy) {
+	if !slices.Contains([]Policy{"", PolicyManage, PolicyFallback, PolicyKeep, PolicyIgnore, PolicyImmutable, PolicyRetain}, o.Policy) {
 		p.addError(newInvalidError(o.ref, "policy", "%q is not one of manage, fallback, keep, ignore, immutable, retain", o.Policy))
 	}
 	if o.Strategy != "" && o.strategy() == nil {
@@ -103,15 +103,15 @@ func (p *preparing) check(o *desiredObject) {
 
 // checkPatch rejects a patch that contains reserved labels or annotations, or that would remove the owner label or the
 // owner annotations.
-func (p *preparing) checkPatch(o *desiredObject, where string, patch map[string]any) {
+func (p *preparer) checkPatch(o *desiredObject, where string, patch map[string]any) {
 	p.checkReserved(o, where, patch)
-	if field := ownership.Unmarks(patch); field != "" {
+	if field := ownership.FindRemovedMark(patch); field != "" {
 		p.addError(newInvalidError(o.ref, where+"."+field, "must not remove or replace the labels and annotations that identify the object's owner"))
 	}
 }
 
 // checkReserved rejects reserved labels and annotations in a manifest or a patch.
-func (p *preparing) checkReserved(o *desiredObject, where string, manifest map[string]any) {
+func (p *preparer) checkReserved(o *desiredObject, where string, manifest map[string]any) {
 	metadata, _ := manifest["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {
 		values, _ := metadata[field].(map[string]any)
@@ -119,7 +119,7 @@ func (p *preparing) checkReserved(o *desiredObject, where string, manifest map[s
 	}
 }
 
-func (p *preparing) checkKeys(o *desiredObject, path string, keys func(func(string) bool)) {
+func (p *preparer) checkKeys(o *desiredObject, path string, keys func(func(string) bool)) {
 	for _, key := range slices.Sorted(keys) {
 		if ownership.IsReserved(key) {
 			p.addError(newInvalidError(o.ref, path+"."+key, "labels and annotations with the prefix %s are reserved for the deployer", ownership.Prefix))

@@ -14,10 +14,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestFaultsHaveOneOrder ensures that the error for a manifest with several mistakes has the same text in each call. A
-// text that changes would be stored and reported again each time.
-func TestFaultsHaveOneOrder(t *testing.T) {
-	engine := New(nil, configMaps(), Options{})
+// TestErrorsHaveAFixedOrder ensures that the error for a manifest with several mistakes has the same text in each call.
+// A text that changes would be stored and reported again each time.
+func TestErrorsHaveAFixedOrder(t *testing.T) {
+	engine := New(nil, newConfigMapMapper(), Options{})
 	first := ""
 	for range 50 {
 		body := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "ns"}}}
@@ -91,7 +91,7 @@ func TestStatusIsNotSent(t *testing.T) {
 
 // TestErrorIsOneLine ensures that an error is one line, even if a name in the manifest contains line breaks.
 func TestErrorIsOneLine(t *testing.T) {
-	err := &Error{Ref: Ref{APIVersion: "v1", Kind: "Secret\n", Namespace: "a\rb", Name: "c"}, Path: ".metadata.labels.x\n", Reason: "is\nbad"}
+	err := &Error{Ref: Ref{APIVersion: "v1", Kind: "Secret\n", Namespace: "a\rb", Name: "c"}, Path: ".metadata.labels.x\n", Message: "is\nbad"}
 	if want := "Secret a b/c: .metadata.labels.x : is bad"; err.Error() != want {
 		t.Errorf("want %q, got %q", want, err)
 	}

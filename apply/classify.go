@@ -22,46 +22,46 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// classify converts the error of a request for an object into an Error.
-func classify(ref Ref, err error, hide *redact.Redactor) *Error {
+// newRequestError converts the error of a request for an object into an Error.
+func newRequestError(ref Ref, err error, hide *redact.Redactor) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
 	if problem, ok := errors.AsType[*decide.Problem](err); ok {
 		return toError(ref, problem)
 	}
-	out := &Error{Ref: ref, Class: Retry}
+	out := &Error{Ref: ref, Class: ClassRetry}
 	status := apierrors.APIStatus(nil)
 	switch {
 	case isUnsupported(ref, err):
-		out.Class, out.Reason = Permanent, "the API server cannot apply this kind: its objects cannot be read"
+		out.Class, out.Message = ClassPermanent, "the API server cannot apply this kind: its objects cannot be read"
 		return out
-	case absence.Of(absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}, err) == absence.NotServed:
-		out.Class, out.Reason, out.unserved = Wait, cleanText(hide, UnservedReason(ref.GVK(), err)), true
+	case absence.ClassifyError(absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name}, err) == absence.MeaningNotServed:
+		out.Class, out.Message, out.unserved = ClassWait, cleanText(hide, DescribeUnserved(ref.GVK(), err)), true
 		return out
 	case isKindError(err):
-		out.Reason = cleanText(hide, err.Error())
+		out.Message = cleanText(hide, err.Error())
 		return out
 	case !errors.As(err, &status):
-		out.Reason, out.cause = cleanText(hide, err.Error()), err
+		out.Message, out.cause = cleanText(hide, err.Error()), err
 		return out
 	}
-	out.answer(status.Status(), err, hide)
+	out.setStatus(status.Status(), err, hide)
 	return out
 }
 
 // toError returns the Error for a problem that was found without an error of the API server.
 func toError(ref Ref, problem *decide.Problem) *Error {
-	out := &Error{Ref: ref, Path: problem.Path, Reason: problem.Reason}
+	out := &Error{Ref: ref, Path: problem.Path, Message: problem.Reason}
 	switch problem.Kind {
 	case decide.ProblemWaiting:
-		out.Class = Wait
+		out.Class = ClassWait
 	case decide.ProblemConflict:
-		out.Class, out.Status = Retry, metav1.StatusReasonConflict
+		out.Class, out.StatusReason = ClassRetry, metav1.StatusReasonConflict
 	case decide.ProblemOwned:
-		out.Class, out.Status = Permanent, metav1.StatusReasonConflict
+		out.Class, out.StatusReason = ClassPermanent, metav1.StatusReasonConflict
 	case decide.ProblemInvalid:
-		out.Class = Permanent
+		out.Class = ClassPermanent
 	}
 	return out
 }
@@ -71,16 +71,16 @@ func isKindError(err error) bool {
 	return ok
 }
 
-// isUnsupported reports whether the cluster serves the kind of an object, but no objects of the kind exist, so that they
-// cannot be applied.
+// isUnsupported reports whether the cluster serves the kind of an object, but no objects of the kind exist, so that
+// they cannot be applied.
 func isUnsupported(ref Ref, err error) bool {
 	kind, ok := errors.AsType[*absence.KindError](err)
 	return ok && kind.Unsupported && kind.Version == ref.GVK().Version
 }
 
-// UnservedReason explains why the cluster does not serve a kind at the moment. The text names the kind. The error is one
-// to which absence.Of gives the meaning absence.NotServed.
-func UnservedReason(gvk schema.GroupVersionKind, err error) string {
+// DescribeUnserved explains why the cluster does not serve a kind at the moment. The text names the kind. The error is
+// one to which absence.ClassifyError gives the meaning absence.MeaningNotServed.
+func DescribeUnserved(gvk schema.GroupVersionKind, err error) string {
 	kind, ok := errors.AsType[*absence.KindError](err)
 	switch {
 	case ok && kind.Version != "" && kind.Version != gvk.Version:
@@ -95,33 +95,33 @@ func UnservedReason(gvk schema.GroupVersionKind, err error) string {
 	return fmt.Sprintf("the cluster does not serve %s at the moment: %s", gvk, err.Error())
 }
 
-// answer sets the fields of an Error according to the API server's answer.
-func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
-	e.Status, e.told = status.Reason, true
+// setStatus sets the fields of an Error according to the API server's answer.
+func (e *Error) setStatus(status metav1.Status, err error, hide *redact.Redactor) {
+	e.StatusReason, e.isFromServer = status.Reason, true
 	if found := refusingWebhook.FindStringSubmatch(status.Message); found != nil {
 		e.webhook = found[1] + found[2]
 	}
-	e.Path, e.Reason = parseStatus(status, hide)
+	e.Path, e.Message = parseStatus(status, hide)
 	switch {
 	case absence.IsDenied(err):
-		e.Path, e.Reason = "", hide.Redact(status.Message)
-		if e.Status == metav1.StatusReasonUnauthorized {
-			e.Status = metav1.StatusReasonForbidden // the credentials are valid
+		e.Path, e.Message = "", hide.Redact(status.Message)
+		if e.StatusReason == metav1.StatusReasonUnauthorized {
+			e.StatusReason = metav1.StatusReasonForbidden // the credentials are valid
 		}
 	case isTooLarge(status):
-		e.told = false
-		e.Class, e.Reason = Permanent, "the object is too large to be stored (limit about 1.5 MiB)"
+		e.isFromServer = false
+		e.Class, e.Message = ClassPermanent, "the object is too large to be stored (limit about 1.5 MiB)"
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" is being deleted"
+		e.Class, e.Message = ClassWait, "the namespace "+e.Ref.Namespace+" is being deleted"
 	case hasNoNamespace(e.Ref, status):
-		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" does not exist"
+		e.Class, e.Message = ClassWait, "the namespace "+e.Ref.Namespace+" does not exist"
 	case isPermanent(status):
-		e.Class = Permanent
+		e.Class = ClassPermanent
 	}
 	if isSecret(e.Ref) {
-		e.Reason = removeObject(removeValues(e.Reason))
+		e.Message = removeObject(removeValues(e.Message))
 	}
-	e.Reason = toOneLine(e.Reason)
+	e.Message = toOneLine(e.Message)
 }
 
 // refusingWebhook matches the API server's message about an admission webhook that denied a request, or that it could
@@ -130,9 +130,9 @@ var refusingWebhook = regexp.MustCompile(`^(?:Internal error occurred: )?(?:admi
 
 func isSecret(ref Ref) bool { return ref.APIVersion == "v1" && ref.Kind == "Secret" }
 
-// isPermanent reports whether only a change of the configuration, usually of the manifest, or new credentials can resolve
-// the error. The
-// API server reports such errors with several status codes, in some cases even with 500 and no reason.
+// isPermanent reports whether only a change of the configuration, usually of the manifest, or new credentials can
+// resolve the error. The API server reports such errors with several status codes, in some cases even with 500 and no
+// reason.
 func isPermanent(status metav1.Status) bool {
 	switch status.Code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed,
@@ -166,8 +166,8 @@ var strictDecoding = regexp.MustCompile(`strict decoding error: (.*)$`)
 // unknownField captures a field in this list.
 var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 
-// unknownFields returns the fields that an error of the kind strictDecoding names.
-func unknownFields(message string) []string {
+// listUnknownFields returns the fields that an error of the kind strictDecoding names.
+func listUnknownFields(message string) []string {
 	var out []string
 	if list := strictDecoding.FindStringSubmatch(message); list != nil {
 		for _, found := range unknownField.FindAllStringSubmatch(list[1], -1) {
@@ -179,13 +179,14 @@ func unknownFields(message string) []string {
 
 const notDeclared = "field not declared in schema" // as for server-side apply
 
-// parseStatus extracts the field and the reason from an answer of the API server. It removes the values of Secrets from both.
+// parseStatus extracts the field and the reason from an answer of the API server. It removes the values of Secrets from
+// both.
 func parseStatus(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	message := hide.Redact(status.Message)
 	if found := typedPatch.FindStringSubmatch(message); found != nil {
 		return found[1], gotValue.ReplaceAllString(found[2], "")
 	}
-	if unknown := unknownFields(message); len(unknown) > 0 {
+	if unknown := listUnknownFields(message); len(unknown) > 0 {
 		reason = notDeclared
 		for _, field := range unknown[1:] {
 			reason += " ." + field + ": " + notDeclared
@@ -229,11 +230,11 @@ var (
 // this call has claimed the Secret for the item, because the redactor may not know its values then.
 func (e *Error) removeExplanation() {
 	switch {
-	case !e.told || missingRight.MatchString(e.Reason):
-	case denial.MatchString(e.Reason):
-		e.Reason = denial.ReplaceAllString(e.Reason, "$1…")
+	case !e.isFromServer || missingRight.MatchString(e.Message):
+	case denial.MatchString(e.Message):
+		e.Message = denial.ReplaceAllString(e.Message, "$1…")
 	default:
-		e.Reason = "the API server rejected the request: " + cmp.Or(string(e.Status), "no reason given")
+		e.Message = "the API server rejected the request: " + cmp.Or(string(e.StatusReason), "no reason given")
 	}
 }
 

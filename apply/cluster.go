@@ -35,10 +35,10 @@ const strict = client.FieldValidation(metav1.FieldValidationStrict)
 func (c cluster) do(ctx context.Context, s decide.Step) (*unstructured.Unstructured, error) {
 	live, err := c.send(ctx, s)
 	kind := s.Facts.Ref().GVK().GroupKind()
-	if s.Facts.Want != nil {
-		return live, c.prover.Find(ctx, kind, err)
+	if s.Facts.Manifest != nil {
+		return live, c.prover.AddKindErrorFromDiscovery(ctx, kind, err)
 	}
-	return live, c.prover.Explain(ctx, kind, err)
+	return live, c.prover.AddKindError(ctx, kind, err)
 }
 
 // send sends the request of a step.
@@ -56,7 +56,7 @@ func (c cluster) send(ctx context.Context, s decide.Step) (*unstructured.Unstruc
 		return c.apply(ctx, s)
 	case decide.EffectUpdate:
 		return s.Body, sendStrictly(s, func(validation client.FieldValidation) error {
-			return c.client.Update(ctx, s.Body, &client.UpdateOptions{FieldManager: s.Manager, DryRun: dryRun(s)}, validation)
+			return c.client.Update(ctx, s.Body, &client.UpdateOptions{FieldManager: s.Manager, DryRun: getDryRunOptions(s)}, validation)
 		})
 	case decide.EffectPatch, decide.EffectMerge:
 		return c.merge(ctx, s)
@@ -95,7 +95,7 @@ func (c cluster) apply(ctx context.Context, s decide.Step) (*unstructured.Unstru
 	if s.Version != "" {
 		body.SetResourceVersion(s.Version)
 	}
-	options := &client.ApplyOptions{FieldManager: s.Manager, DryRun: dryRun(s)}
+	options := &client.ApplyOptions{FieldManager: s.Manager, DryRun: getDryRunOptions(s)}
 	if s.Force {
 		options.Force = &s.Force
 	}
@@ -110,7 +110,7 @@ func (c cluster) merge(ctx context.Context, s decide.Step) (*unstructured.Unstru
 		return nil, newInvalidError(s.Facts.Ref(), "", "the patch is not JSON: %v", err)
 	}
 	send := func(validation client.FieldValidation) error {
-		options := &client.PatchOptions{FieldManager: s.Manager, DryRun: dryRun(s), FieldValidation: string(validation)}
+		options := &client.PatchOptions{FieldManager: s.Manager, DryRun: getDryRunOptions(s), FieldValidation: string(validation)}
 		return c.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), options)
 	}
 	if !s.Strict {
@@ -119,16 +119,16 @@ func (c cluster) merge(ctx context.Context, s decide.Step) (*unstructured.Unstru
 	return obj, sendStrictly(s, send)
 }
 
-// sendStrictly sends a strict request. If the API server does not know a field of the object in the cluster, but knows all
-// fields of the manifest and of patchAfterDeployment, it sends the request again, and the API server drops the
+// sendStrictly sends a strict request. If the API server does not know a field of the object in the cluster, but knows
+// all fields of the manifest and of patchAfterDeployment, it sends the request again, and the API server drops the
 // field. A newer API server of the same cluster may have stored such a field.
 func sendStrictly(s decide.Step, send func(client.FieldValidation) error) error {
 	err := send(strict)
 	if err == nil {
 		return nil
 	}
-	unknown := unknownFields(err.Error())
-	if len(unknown) == 0 || s.Facts.Want == nil || slices.ContainsFunc(unknown, func(path string) bool { return isDesired(s.Facts.Want, path) }) {
+	unknown := listUnknownFields(err.Error())
+	if len(unknown) == 0 || s.Facts.Manifest == nil || slices.ContainsFunc(unknown, func(path string) bool { return isDesired(s.Facts.Manifest, path) }) {
 		return err
 	}
 	return send(client.FieldValidation(metav1.FieldValidationIgnore))
@@ -139,8 +139,8 @@ func isDesired(m *decide.Manifest, path string) bool {
 	return hasField(m.Object.Object, path) || hasField(m.PatchAfterDeployment, path)
 }
 
-// dryRun returns the option DryRun for the request of the step.
-func dryRun(s decide.Step) []string {
+// getDryRunOptions returns the option DryRun for the request of the step.
+func getDryRunOptions(s decide.Step) []string {
 	if s.DryRun {
 		return []string{metav1.DryRunAll}
 	}
@@ -158,8 +158,9 @@ func (c cluster) delete(ctx context.Context, ref Ref, uid types.UID, version str
 	return c.client.Delete(ctx, object.New(ref), only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 }
 
-// list returns the objects of a kind, in one namespace or in all namespaces, as inventory entries. If the cluster serves
-// the kind only in another version, list uses that version. It returns nothing if the kind is proved not to exist.
+// list returns the objects of a kind, in one namespace or in all namespaces, as inventory entries. If the cluster
+// serves the kind only in another version, list uses that version. It returns nothing if the kind is proved not to
+// exist.
 func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) ([]Entry, error) {
 	all := &metav1.PartialObjectMetadataList{}
 	err := c.tryServedVersion(ctx, Ref{APIVersion: apiVersion, Kind: kind}, func(ref Ref) error {
@@ -167,7 +168,7 @@ func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) (
 		all.SetGroupVersionKind(Ref{APIVersion: apiVersion, Kind: kind + "List"}.GVK())
 		return c.client.List(ctx, all, client.InNamespace(namespace))
 	})
-	if absence.Of(absence.Object{}, err).IsProved() {
+	if absence.ClassifyError(absence.Object{}, err).IsProved() {
 		return nil, nil
 	}
 	if err != nil {
@@ -184,13 +185,13 @@ func (c cluster) list(ctx context.Context, apiVersion, kind, namespace string) (
 	return out, nil
 }
 
-// tryServedVersion calls f with a reference. If the cluster serves the kind only in another version, it calls f again with that
-// version.
+// tryServedVersion calls f with a reference. If the cluster serves the kind only in another version, it calls f again
+// with that version.
 func (c cluster) tryServedVersion(ctx context.Context, ref Ref, f func(Ref) error) error {
-	explain := func() error { return c.prover.Explain(ctx, ref.GVK().GroupKind(), f(ref)) }
+	explain := func() error { return c.prover.AddKindError(ctx, ref.GVK().GroupKind(), f(ref)) }
 	err := explain()
-	if version := absence.ServedVersion(err); version != "" {
-		ref.APIVersion = object.APIVersion(ref, version)
+	if version := absence.GetServedVersion(err); version != "" {
+		ref.APIVersion = object.FormatAPIVersion(ref, version)
 		err = explain()
 	}
 	return err

@@ -3,36 +3,36 @@
 // Package apply writes and deletes the objects of one deploy item (in short: an item) in a target cluster. It keeps an
 // inventory of these objects and sends no unnecessary requests.
 //
-//	engine := apply.New(c, mapper, apply.Options{Seen: watches, Checkpoint: store})
+//	engine := apply.New(c, mapper, apply.Options{Watched: watches, Checkpoint: store})
 //	inventory, report, err := engine.Apply(ctx, owner, desired, inventory)
 //	// store the inventory, even after an error
 //	if err != nil {
-//		return err // apply.ClassOf(err) reports whether the configuration must change
+//		return err // apply.GetClass(err) reports whether the configuration must change
 //	}
-//	if !report.Done() {
-//		return nil // report.Reason() explains why; call again, at the latest after report.After()
+//	if !report.IsDone() {
+//		return nil // report.Reason() explains why; call again, at the latest after report.RetryAfter()
 //	}
 //
 // # One call
 //
-// Apply goes through five stages: CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and
-// finally webhook configurations and APIServices. Within a stage, Apply writes the objects in the caller's order. If an
-// object fails or is unfinished, Apply continues with all objects that do not depend on it. An object depends on the
-// CustomResourceDefinition of its kind. A new webhook configuration or APIService depends on all other objects. If all
-// objects are finished without errors, Apply then deletes the objects of the inventory that are no longer desired, in
-// the order of Options.PruneGroups. The default is the reverse order of the stages. Apply never waits. The Report lists
-// unfinished objects, and the next call continues from there.
+// Apply goes through five stages: CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects,
+// and finally webhook configurations and APIServices. Within a stage, Apply writes the objects in the caller's order.
+// If an object fails or is unfinished, Apply continues with all objects that do not depend on it. An object depends on
+// the CustomResourceDefinition of its kind. A new webhook configuration or APIService depends on all other objects. If
+// all objects are finished without errors, Apply then deletes the objects of the inventory that are no longer desired,
+// in the order of Options.PruneGroups. The default is the reverse order of the stages. Apply never waits. The Report
+// lists unfinished objects, and the next call continues from there.
 //
 // # Step by step
 //
 // A caller that determines the order itself uses a Session instead. A Session uses the same inventory and sends the
 // same requests as Engine.Apply, but it has no stages, and it deletes only the objects that the caller names:
 //
-//	s := engine.Session(owner, inventory)
+//	s := engine.NewSession(owner, inventory)
 //	err := s.Claim(ctx, first, second)           // optional: adds both to the inventory with one checkpoint
-//	outcomes, err := s.Apply(ctx, first)         // with the API server's answers, if a request was needed
-//	outcomes, err = s.Apply(ctx, second)
-//	waiting, err := s.Delete(ctx, refs...)       // for s.Unclaimed(), once all desired objects are claimed
+//	results, err := s.Apply(ctx, first)          // with the API server's responses, if a request was needed
+//	results, err = s.Apply(ctx, second)
+//	waiting, err := s.Delete(ctx, refs...)       // for s.ListUnclaimed(), once all desired objects are claimed
 //	inventory, report := s.Inventory(), s.Report() // even after an error
 //
 // Several goroutines may use a Session at the same time, for example to process a graph. See docs/adr/0019-session.md.
@@ -40,15 +40,15 @@
 // # No unnecessary requests
 //
 // Objects are written by server-side apply, under a field manager that only this item uses. For each object, the
-// inventory records the ownership key from the answer (see package ownership) and a hash of the manifest. In the next
+// inventory records the fingerprint from the answer (see package ownership) and a hash of the manifest. In the next
 // call, an object needs no request if a watch shows the recorded UID and the recorded key, and if the hash of its
 // manifest is still the same. Installing N objects requires N writes, plus one more for each object in which another
 // manager had set fields. Installing them again requires no writes.
 //
-// Three fields connect the engine with watches. Options.Seen finds objects that a watch has reported. Options.Watch
-// announces the resources that will be written. Report.Owned describes the state of the objects after the item's last
-// write. Package watch provides the watches, and the suite test/envtest/apply connects both packages. Without watches,
-// each call writes every object. Writing an unchanged object has no effect.
+// Three fields connect the engine with watches. Options.Watched finds objects that a watch has reported.
+// Options.StartWatch announces the resources that will be written. Report.Owned describes the state of the objects
+// after the item's last write. Package observe provides the watches, and package managed connects both packages.
+// Without watches, each call writes every object. Writing an unchanged object has no effect.
 //
 // # Inventory
 //
@@ -67,13 +67,13 @@
 // fields of that item. An object that Landscaper's own deployer labelled with this item's name is taken over as well.
 //
 // The Policy and the Strategy of an object restrict these rules, as in Landscaper's manifest deployer. Two strategies
-// and one policy exist only in this library. The strategy Recreate deletes an object and creates it again if a field
-// must change. The strategy OnDelete waits until another writer deletes the object. The policy Retain leaves an object
+// and one policy exist only in this library. StrategyRecreate deletes an object and creates it again if a field
+// must change. StrategyOnDelete waits until another writer deletes the object. PolicyRetain leaves an object
 // unchanged as long as it is desired.
 //
 // # Errors
 //
-// Each error is an *Error with the object, the field, one line of text and a class. An error of class Permanent can
-// only be resolved by changing the configuration. An error of class Retry may disappear although the configuration
+// Each error is an *Error with the object, the field, one line of text and a class. An error of ClassPermanent can
+// only be resolved by changing the configuration. An error of ClassRetry may disappear although the configuration
 // stays the same. Values of Secrets are removed from the text.
 package apply

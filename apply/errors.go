@@ -19,14 +19,14 @@ import (
 type Class string
 
 const (
-	// Retry means that the same call may succeed later. Examples are conflicts, missing permissions and an unreachable
-	// API server.
-	Retry Class = "retry"
-	// Wait means that the object is unfinished and needs nothing but time. An error of this class is never returned,
+	// ClassRetry means that the same call may succeed later. Examples are conflicts, missing permissions and an
+	// unreachable API server.
+	ClassRetry Class = "retry"
+	// ClassWait means that the object is unfinished and needs nothing but time. An error of this class is never returned,
 	// but listed in Report.Waiting.
-	Wait Class = "wait"
-	// Permanent means that the configuration must change.
-	Permanent Class = "permanent"
+	ClassWait Class = "wait"
+	// ClassPermanent means that the configuration must change.
+	ClassPermanent Class = "permanent"
 )
 
 // Error explains why one object could not be written to the cluster, in one line without secret values. Use errors.As
@@ -36,22 +36,22 @@ type Error struct {
 	Ref Ref
 	// Path is the path of the field, such as ".spec.replicas". It is empty if the field is not known.
 	Path string
-	// Reason is an explanation for users.
-	Reason string
+	// Message is an explanation for users.
+	Message string
 	// Class describes which action can resolve the error.
 	Class Class
-	// Immutable means that the manifest changes an immutable field. With the strategy Recreate, the object is deleted
+	// Immutable means that the manifest changes an immutable field. With StrategyRecreate, the object is deleted
 	// and created again in this case.
 	Immutable bool
-	// Status is the reason in the API server's answer, such as metav1.StatusReasonUnauthorized. It is empty if the
+	// StatusReason is the reason in the API server's answer, such as metav1.StatusReasonUnauthorized. It is empty if the
 	// answer contains no reason.
-	Status metav1.StatusReason
+	StatusReason metav1.StatusReason
 
 	unserved bool   // the cluster does not serve the object at the moment
 	webhook  string // the admission webhook that denied the request, or that the API server could not call
 
-	told  bool  // the reason comes from the API server
-	cause error // the cause; nil for an answer of the API server, because it may quote values of the object
+	isFromServer bool  // the reason comes from the API server
+	cause        error // the cause; nil for an answer of the API server, because it may quote values of the object
 }
 
 func (e *Error) Error() string {
@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		parts = append(parts, e.Path)
 	}
-	return toOneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may contain any characters
+	return toOneLine(strings.Join(append(parts, e.Message), ": ")) // names in a manifest may contain any characters
 }
 
 // Unwrap returns the cause of an error that does not come from the API server, such as the error of an ended context.
@@ -71,15 +71,15 @@ func (e *Error) Unwrap() error { return e.cause }
 // Errors is a list of the errors of several objects, in a fixed order.
 type Errors []*Error
 
-// shownErrors is the number of errors that the text of Errors contains.
-const shownErrors = 5
+// maxShownErrors is the number of errors that the text of Errors contains.
+const maxShownErrors = 5
 
 func (e Errors) Error() string {
 	texts := []string{}
-	for _, one := range e[:min(len(e), shownErrors)] {
+	for _, one := range e[:min(len(e), maxShownErrors)] {
 		texts = append(texts, one.Error())
 	}
-	if more := len(e) - shownErrors; more > 0 {
+	if more := len(e) - maxShownErrors; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return toOneLine(strings.Join(texts, "; "))
@@ -103,55 +103,55 @@ func (e Errors) err() error {
 	return e
 }
 
-// ClassOf returns the class of an error that this package returned. It is Permanent if the error of any object is
-// Permanent, and Retry otherwise. The class of errors from other packages is Retry.
-func ClassOf(err error) Class {
+// GetClass returns the class of an error that this package returned. It is ClassPermanent if the error of any object
+// has this class, and otherwise ClassRetry. The class of errors from other packages is ClassRetry.
+func GetClass(err error) Class {
 	all, _ := errors.AsType[Errors](err)
 	if one, ok := errors.AsType[*Error](err); ok {
 		all = append(all, one)
 	}
 	for _, one := range all {
-		if one.Class == Permanent {
-			return Permanent
+		if one.Class == ClassPermanent {
+			return ClassPermanent
 		}
 	}
-	return Retry
+	return ClassRetry
 }
 
-// newInvalidError returns a Permanent error that was found without a request to the API server.
+// newInvalidError returns an error of ClassPermanent that was found without a request to the API server.
 func newInvalidError(ref Ref, path, format string, args ...any) *Error {
-	return &Error{Ref: ref, Path: path, Reason: fmt.Sprintf(format, args...), Class: Permanent}
+	return &Error{Ref: ref, Path: path, Message: fmt.Sprintf(format, args...), Class: ClassPermanent}
 }
 
 // newWaitingError returns an error of class Wait for an unfinished object.
 func newWaitingError(ref Ref, format string, args ...any) *Error {
-	return &Error{Ref: ref, Reason: fmt.Sprintf(format, args...), Class: Wait}
+	return &Error{Ref: ref, Message: fmt.Sprintf(format, args...), Class: ClassWait}
 }
 
 const (
-	// longestText limits the length of one error text.
-	longestText = 1024
-	// shortestSecret is the length in bytes of the shortest value that is hidden. Hiding shorter values would remove
+	// maxTextLength limits the length of one error text.
+	maxTextLength = 1024
+	// minSecretLength is the length in bytes of the shortest value that is hidden. Hiding shorter values would remove
 	// ordinary words. Short values in errors about Secrets are safe, because such errors contain no values at all.
-	shortestSecret = 4
+	minSecretLength = 4
 )
 
-// hideSecret hides all strings in the data of a Secret. If a string is valid base64, hideSecret hides the decoded text.
+// maskSecret hides all strings in the data of a Secret. If a string is valid base64, maskSecret hides the decoded text.
 // The redactor also finds the encoded form of that text.
-func hideSecret(hide *redact.Redactor, data any) {
+func maskSecret(hide *redact.Redactor, data any) {
 	switch v := data.(type) {
 	case string:
 		if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
 			v = string(plain)
 		}
-		hide.Hide(v)
+		hide.AddValues(v)
 	case []any:
 		for _, one := range v {
-			hideSecret(hide, one)
+			maskSecret(hide, one)
 		}
 	case map[string]any:
 		for _, one := range v {
-			hideSecret(hide, one)
+			maskSecret(hide, one)
 		}
 	}
 }
@@ -162,10 +162,10 @@ func cleanText(hide *redact.Redactor, text string) string { return toOneLine(hid
 // toOneLine returns the text as one line of limited length.
 func toOneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= longestText {
+	if len(text) <= maxTextLength {
 		return text
 	}
-	end := longestText - len("…")
+	end := maxTextLength - len("…")
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}

@@ -20,11 +20,11 @@ func ExampleDesired() {
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "settings"},
 	}}
 	desired := []apply.Desired{
-		{Object: namespace, Policy: apply.Keep}, // the object stays when the item is deleted
-		{Object: config},                        // Manage: created, updated and deleted with the item
+		{Object: namespace, Policy: apply.PolicyKeep}, // the object stays when the item is deleted
+		{Object: config}, // Manage: created, updated and deleted with the item
 	}
 	for _, one := range desired {
-		fmt.Println(apply.RefOf(one.Object), one.Policy)
+		fmt.Println(apply.ToRef(one.Object), one.Policy)
 	}
 	// Output:
 	// Namespace shop keep
@@ -32,8 +32,8 @@ func ExampleDesired() {
 }
 
 // Objects are deleted group by group. The deletion of a group begins when all objects of the previous group are gone.
-func ExampleDefaultGroups() {
-	for _, group := range apply.DefaultGroups() {
+func ExampleDefaultDeletionGroups() {
+	for _, group := range apply.DefaultDeletionGroups() {
 		fmt.Println(group.Type)
 	}
 	// Output:

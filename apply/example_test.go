@@ -21,9 +21,9 @@ func ExampleEngine_Apply() {
 		inventory, report, err := engine.Apply(ctx, owner, desired, inventory)
 		switch {
 		case err != nil:
-			fmt.Println("failed:", err, apply.ClassOf(err))
-		case !report.Done():
-			fmt.Println("waiting for", report.Reason(), report.After())
+			fmt.Println("failed:", err, apply.GetClass(err))
+		case !report.IsDone():
+			fmt.Println("waiting for", report.Reason(), report.RetryAfter())
 		}
 		return inventory, err // the caller stores the inventory even after an error
 	}
@@ -34,14 +34,14 @@ func ExampleEngine_Apply() {
 // server that needs the database, and then deletes the objects that are no longer desired.
 func ExampleSession() {
 	run := func(ctx context.Context, engine *apply.Engine, owner ownership.Owner, inventory apply.Inventory, database, web apply.Desired) (apply.Inventory, error) {
-		s := engine.Session(owner, inventory)
+		s := engine.NewSession(owner, inventory)
 		for _, step := range []apply.Desired{database, web} {
 			outcomes, err := s.Apply(ctx, step)
-			if err != nil || outcomes[0].Waiting != "" {
+			if err != nil || outcomes[0].WaitMessage != "" {
 				return s.Inventory(), err // the deployer calls this function again later
 			}
 		}
-		for _, left := range s.Unclaimed() {
+		for _, left := range s.ListUnclaimed() {
 			if _, err := s.Delete(ctx, left.Ref()); err != nil {
 				return s.Inventory(), err
 			}
@@ -57,7 +57,7 @@ func ExampleError() {
 	engine := apply.New(nil, nil, apply.Options{})
 	_, _, err := engine.Apply(context.Background(), ownership.Owner{}, []apply.Desired{{Object: nameless}}, apply.Inventory{})
 	fmt.Println(err)
-	fmt.Println(apply.ClassOf(err))
+	fmt.Println(apply.GetClass(err))
 	// Output:
 	// ConfigMap: .metadata.name: is required
 	// permanent

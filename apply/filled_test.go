@@ -32,7 +32,7 @@ const (
 	apiObject      = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\n"
 )
 
-func TestFieldsThatOthersFill(t *testing.T) {
+func TestFieldsThatOthersFillAreDropped(t *testing.T) {
 	for name, tc := range map[string]struct{ manifest, want string }{
 		"the rules of an aggregated ClusterRole are dropped if they are empty": {
 			clusterRole + "aggregationRule: {clusterRoleSelectors: []}\nrules: []", clusterRole + "aggregationRule: {clusterRoleSelectors: []}",

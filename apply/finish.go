@@ -29,7 +29,7 @@ const (
 // sizeOfFinish is the size of Entry.Finish, encoded as JSON, in bytes.
 const sizeOfFinish = len(`,"f":"e"`)
 
-// FinishOf returns the Finish of a live object or of a manifest:
+// GetFinish returns the Finish of a live object or of a manifest:
 //
 //   - A Job is complete or has failed according to its conditions. It disappears by itself if it has the field
 //     ttlSecondsAfterFinished.
@@ -38,9 +38,9 @@ const sizeOfFinish = len(`,"f":"e"`)
 //
 // The result is empty for all other objects. It is also empty for a failed object that does not disappear by itself:
 // a user deletes it so that it is created again.
-func FinishOf(obj *unstructured.Unstructured) Finish { return object.FinishOf(obj) }
+func GetFinish(obj *unstructured.Unstructured) Finish { return object.GetFinish(obj) }
 
-// mayFinish reports whether objects of a kind can have a Finish without the annotation.
-func mayFinish(gk schema.GroupKind) bool {
+// canFinish reports whether objects of a kind can have a Finish without the annotation.
+func canFinish(gk schema.GroupKind) bool {
 	return gk == schema.GroupKind{Group: "batch", Kind: "Job"} || gk == schema.GroupKind{Kind: "Pod"}
 }

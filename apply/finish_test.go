@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/observe"
 )
 
-// job returns a Job. The status is the type of a condition, or empty.
-func job(spec map[string]any, status string) *unstructured.Unstructured {
+// newJob returns a Job. The status is the type of a condition, or empty.
+func newJob(spec map[string]any, status string) *unstructured.Unstructured {
 	out := map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "shop", "name": "migrate"}, "spec": spec,
 	}
@@ -27,7 +27,7 @@ func job(spec map[string]any, status string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-func TestFinishOf(t *testing.T) {
+func TestGetFinish(t *testing.T) {
 	ttl := map[string]any{"ttlSecondsAfterFinished": int64(0)}
 	pod := func(policy, phase string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -41,12 +41,12 @@ func TestFinishOf(t *testing.T) {
 		obj  *unstructured.Unstructured
 		want Finish
 	}{
-		"a Job without a ttl does not disappear [F91]":                    {job(nil, ""), ""},
-		"a Job with a ttl disappears [F91]":                               {job(ttl, ""), FinishExpected},
-		"a complete Job is complete [F91]":                                {job(nil, "Complete"), FinishComplete},
-		"a complete Job with a ttl is complete [F91]":                     {job(ttl, "Complete"), FinishComplete},
-		"a failed Job without a ttl does not disappear [F91]":             {job(nil, "Failed"), ""},
-		"a failed Job with a ttl has failed [F91]":                        {job(ttl, "Failed"), FinishFailed},
+		"a Job without a ttl does not disappear [F91]":                    {newJob(nil, ""), ""},
+		"a Job with a ttl disappears [F91]":                               {newJob(ttl, ""), FinishExpected},
+		"a complete Job is complete [F91]":                                {newJob(nil, "Complete"), FinishComplete},
+		"a complete Job with a ttl is complete [F91]":                     {newJob(ttl, "Complete"), FinishComplete},
+		"a failed Job without a ttl does not disappear [F91]":             {newJob(nil, "Failed"), ""},
+		"a failed Job with a ttl has failed [F91]":                        {newJob(ttl, "Failed"), FinishFailed},
 		"a Pod with the restartPolicy Never is complete [F91]":            {pod("Never", "Succeeded"), FinishComplete},
 		"a Pod with the restartPolicy OnFailure is complete [F91]":        {pod("OnFailure", "Succeeded"), FinishComplete},
 		"a Pod that runs does not disappear [F91]":                        {pod("Never", "Running"), ""},
@@ -56,24 +56,24 @@ func TestFinishOf(t *testing.T) {
 		"an object of a custom kind with the annotation disappears [F91]": {marked, FinishExpected},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := FinishOf(tc.obj); got != tc.want {
+			if got := GetFinish(tc.obj); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// sight is a Lookup for one object.
-type sight struct {
+// fakeWatch is a Lookup for one object.
+type fakeWatch struct {
 	seen  observe.State
 	known bool
 }
 
-func (s sight) Get(schema.GroupVersionResource, types.NamespacedName) (observe.State, bool) {
+func (s fakeWatch) Get(schema.GroupVersionResource, types.NamespacedName) (observe.State, bool) {
 	return s.seen, s.known
 }
 
-func jobs() meta.RESTMapper {
+func newJobMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, meta.RESTScopeNamespace)
 	return mapper
@@ -99,21 +99,21 @@ func TestFinishedObjects(t *testing.T) {
 		"a Job with a ttl that failed and is gone has failed [F91]":                      {spec: ttl, finish: FinishFailed, want: FinishFailed, reads: 1},
 		"a Job without a ttl that is deleted before it was complete runs again [F91]":    {finish: "", want: "", writes: 1},
 		"a Job that is done runs again when its manifest changes [F91]":                  {spec: ttl, finish: FinishGone, change: true, want: FinishExpected, writes: 1},
-		"a Job that is done runs again when the item is forced [F91]":                    {spec: ttl, finish: FinishGone, options: Options{Force: true, Rerun: true}, want: FinishExpected, writes: 1},
-		"a Job that was seen complete runs again when the item is forced [F91]":          {finish: FinishComplete, options: Options{Force: true, Rerun: true}, want: "", writes: 1},
-		"a Job that is being deleted after it finished is done [F91]":                    {spec: ttl, finish: FinishExpected, options: Options{Seen: sight{observe.State{UID: "u", Key: "k", Deleting: true}, true}}, want: FinishExpected},
-		"a Job that exists is written in a thorough run [F91]":                           {spec: ttl, finish: FinishExpected, options: Options{Force: true}, live: job(ttl, "Complete"), want: FinishExpected, reads: 1, writes: 1},
-		"a Job that another client replaced is written [F91]":                            {spec: ttl, finish: FinishComplete, live: withUID(job(ttl, ""), "other"), want: FinishExpected, reads: 1, writes: 1},
-		"a Job with a ttl that a read finds in deletion is complete if it says so [F91]": {spec: ttl, finish: FinishExpected, live: inDeletion(job(ttl, "Complete")), want: FinishComplete, reads: 1},
+		"a Job that is done runs again when the item is forced [F91]":                    {spec: ttl, finish: FinishGone, options: Options{Force: true, RecreateFinished: true}, want: FinishExpected, writes: 1},
+		"a Job that was seen complete runs again when the item is forced [F91]":          {finish: FinishComplete, options: Options{Force: true, RecreateFinished: true}, want: "", writes: 1},
+		"a Job that is being deleted after it finished is done [F91]":                    {spec: ttl, finish: FinishExpected, options: Options{Watched: fakeWatch{observe.State{UID: "u", Fingerprint: "k", Deleting: true}, true}}, want: FinishExpected},
+		"a Job that exists is written in a thorough run [F91]":                           {spec: ttl, finish: FinishExpected, options: Options{Force: true}, live: newJob(ttl, "Complete"), want: FinishExpected, reads: 1, writes: 1},
+		"a Job that another client replaced is written [F91]":                            {spec: ttl, finish: FinishComplete, live: withUID(newJob(ttl, ""), "other"), want: FinishExpected, reads: 1, writes: 1},
+		"a Job with a ttl that a read finds in deletion is complete if it says so [F91]": {spec: ttl, finish: FinishExpected, live: inDeletion(newJob(ttl, "Complete")), want: FinishComplete, reads: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newApplyServer()
-			desired := Desired{Object: job(tc.spec, "")}
-			objects, err := New(s, jobs(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{desired}, false)
+			desired := Desired{Object: newJob(tc.spec, "")}
+			objects, err := New(s, newJobMapper(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), []Desired{desired}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			entry := Entry{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "migrate", UID: "u", Key: "k", Hash: objects[0].hash, Finish: tc.finish}
+			entry := Entry{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "migrate", UID: "u", Fingerprint: "k", Hash: objects[0].hash, Finish: tc.finish}
 			if tc.change {
 				entry.Hash = "other"
 			}
@@ -121,10 +121,10 @@ func TestFinishedObjects(t *testing.T) {
 				if tc.live.GetUID() == "" {
 					tc.live.SetUID("u")
 				}
-				s.lives = map[string]*unstructured.Unstructured{"migrate": tc.live}
+				s.objects = map[string]*unstructured.Unstructured{"migrate": tc.live}
 			}
-			inv, report, err := New(s, jobs(), tc.options).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{desired}, Inventory{Entries: []Entry{entry}})
-			if err != nil || !report.Done() {
+			inv, report, err := New(s, newJobMapper(), tc.options).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{desired}, Inventory{Entries: []Entry{entry}})
+			if err != nil || !report.IsDone() {
 				t.Fatal(report, err)
 			}
 			if len(inv.Entries) != 1 || inv.Entries[0].Finish != tc.want {
@@ -138,11 +138,11 @@ func TestFinishedObjects(t *testing.T) {
 					t.Errorf("want the deletion to be drift only if the Job must exist, got %+v", owned)
 				}
 			}
-			plan, err := New(s, jobs(), tc.options).Plan(t.Context(), ownership.Owner{UID: "item"}, []Desired{desired}, Inventory{Entries: []Entry{entry}})
+			plan, err := New(s, newJobMapper(), tc.options).Plan(t.Context(), ownership.Owner{UID: "item"}, []Desired{desired}, Inventory{Entries: []Entry{entry}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if created := plan.ToDo() > 0; tc.live == nil && created != (tc.writes > 0) && tc.options.Seen == nil {
+			if created := plan.CountChanges() > 0; tc.live == nil && created != (tc.writes > 0) && tc.options.Watched == nil {
 				t.Errorf("the plan differs from the apply: %s", plan)
 			}
 		})
@@ -162,7 +162,7 @@ func inDeletion(obj *unstructured.Unstructured) *unstructured.Unstructured {
 func TestInventoryOfFinishedObjects(t *testing.T) {
 	entry := Entry{
 		APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "migrate", UID: "00000000-0000-0000-0000-000000000000",
-		Key: ownership.Key("0123456789abcdefghijkl"), Hash: "0123456789abcdef",
+		Fingerprint: ownership.Fingerprint("0123456789abcdefghijkl"), Hash: "0123456789abcdef",
 	}
 	before := Inventory{Entries: []Entry{entry}}
 	entry.Finish = FinishGone

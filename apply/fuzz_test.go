@@ -31,15 +31,15 @@ func FuzzPrepare(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	mapper := secretsToo()
+	mapper := newSecretMapper()
 	engine := New(nil, mapper, Options{})
 	owner := ownership.Owner{UID: "item", Landscape: "l", Namespace: "n", Name: "i"}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<14 || json.Unmarshal(data, &map[string]any{}) != nil {
 			return
 		}
-		first, err := prepared(t, engine, owner, data)
-		_, again := prepared(t, engine, owner, data)
+		first, err := prepareManifests(t, engine, owner, data)
+		_, again := prepareManifests(t, engine, owner, data)
 		if err != nil {
 			checkFaults(t, err)
 			if again == nil || err.Error() != again.Error() {
@@ -64,8 +64,8 @@ func FuzzPrepare(f *testing.F) {
 // prepareCanary is a secret value that no error may contain.
 const prepareCanary = "CANARY-4711"
 
-// secretsToo returns a mapper for ConfigMaps and Secrets.
-func secretsToo() meta.RESTMapper {
+// newSecretMapper returns a mapper for ConfigMaps and Secrets.
+func newSecretMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"ConfigMap", "Secret"} {
 		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
@@ -73,24 +73,24 @@ func secretsToo() meta.RESTMapper {
 	return mapper
 }
 
-// prepared prepares one manifest. It also uses the manifest as each patch of the object.
-func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) ([]*desiredObject, error) {
+// prepareManifests prepares one manifest. It also uses the manifest as each patch of the object.
+func prepareManifests(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) ([]*desiredObject, error) {
 	t.Helper()
 	bodies := make([]map[string]any, 3)
 	for i := range bodies {
 		if err := json.Unmarshal(data, &bodies[i]); err != nil {
 			t.Fatal(err)
 		}
-		conceal(bodies[i], false)
+		hideValues(bodies[i], false)
 	}
 	return engine.begin(owner, Inventory{}).prepare(t.Context(), []Desired{{
 		Object: &unstructured.Unstructured{Object: bodies[0]}, PatchAfterDeployment: bodies[1], PatchBeforeDelete: bodies[2],
 	}}, false)
 }
 
-// conceal replaces all strings in the data of an object by prepareCanary. If the object is a list, it does the same for
-// the items.
-func conceal(value any, inData bool) {
+// hideValues replaces all strings in the data of an object by prepareCanary. If the object is a list, it does the same
+// for the items.
+func hideValues(value any, inData bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, member := range v {
@@ -99,7 +99,7 @@ func conceal(value any, inData bool) {
 			if below && isText {
 				v[key] = prepareCanary
 			} else if below || key == "items" {
-				conceal(member, below)
+				hideValues(member, below)
 			}
 		}
 	case []any:
@@ -107,7 +107,7 @@ func conceal(value any, inData bool) {
 			if _, isText := member.(string); isText && inData {
 				v[i] = prepareCanary
 			} else {
-				conceal(member, inData)
+				hideValues(member, inData)
 			}
 		}
 	}
@@ -117,20 +117,20 @@ func conceal(value any, inData bool) {
 func checkFaults(t *testing.T, err error) {
 	t.Helper()
 	all, isErrors := errors.AsType[Errors](err)
-	if !isErrors || ClassOf(err) != Permanent {
+	if !isErrors || GetClass(err) != ClassPermanent {
 		t.Errorf("%T %v", err, err)
 	}
-	for _, text := range append(texts(all), err.Error()) {
+	for _, text := range append(listTexts(all), err.Error()) {
 		if strings.ContainsAny(text, "\n\r") || strings.Contains(text, prepareCanary) {
 			t.Errorf("error %q", text)
 		}
 	}
-	if len(err.Error()) > longestText {
+	if len(err.Error()) > maxTextLength {
 		t.Errorf("the error has %d bytes", len(err.Error()))
 	}
 }
 
-func texts(all Errors) []string {
+func listTexts(all Errors) []string {
 	var out []string
 	for _, one := range all {
 		out = append(out, one.Error())

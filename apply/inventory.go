@@ -21,7 +21,7 @@ type Inventory struct {
 	Entries []Entry `json:"entries,omitempty"`
 	// Cluster identifies the cluster that contains the objects. It is nil if the cluster is not known. The engine does
 	// not use this field.
-	Cluster *Cluster `json:"cluster,omitempty"`
+	Cluster *ClusterID `json:"cluster,omitempty"`
 	// Former contains the inventories of clusters that the item no longer uses but that still contain some of its
 	// objects. The engine does not use them, but they count towards Options.MaxInventory.
 	Former []Inventory `json:"former,omitempty"`
@@ -30,8 +30,8 @@ type Inventory struct {
 	Empty bool `json:"empty,omitempty"`
 }
 
-// Cluster identifies the cluster of an Inventory.
-type Cluster struct {
+// ClusterID identifies the cluster of an Inventory.
+type ClusterID struct {
 	// UID is the UID of the cluster's kube-system namespace. It is empty if it cannot be read.
 	UID types.UID `json:"uid"`
 	// Target is the name of the Target through which the cluster was accessed.
@@ -45,7 +45,7 @@ type Cluster struct {
 }
 
 // String returns the cluster as text for users, such as "the cluster of Target web".
-func (c Cluster) String() string {
+func (c ClusterID) String() string {
 	if c.UID == "" {
 		return "the cluster of Target " + c.Target
 	}
@@ -53,12 +53,12 @@ func (c Cluster) String() string {
 }
 
 // Entry describes one object of an Inventory. A provider status may store an Entry without the reference, UID, Policy,
-// AnnotateBeforeDelete and PatchBeforeDelete, if another list of the same status contains them. Its method Unwritten
+// AnnotateBeforeDelete and PatchBeforeDelete, if another list of the same status contains them. Entry.ToUnwritten
 // returns a copy for a cluster that may not contain the object.
 type Entry = object.Entry
 
-// Part contains the fields Component and Requires of a Desired.
-type Part = object.Part
+// ComponentInfo contains the fields Component and Requires of a Desired.
+type ComponentInfo = object.ComponentInfo
 
 // A write sets some fields of an Entry. These constants are the sizes of these fields, encoded as JSON, in bytes.
 const (
@@ -71,38 +71,38 @@ const (
 func (inv Inventory) size() int {
 	data, err := json.Marshal(inv)
 	if err != nil {
-		return math.MaxInt // a patch cannot be encoded as JSON; preparing.check rejects such a patch earlier
+		return math.MaxInt // a patch cannot be encoded as JSON; preparer.check rejects such a patch earlier
 	}
 	out := len(data)
 	for _, e := range inv.Entries {
 		if e.UID == "" {
 			out += sizeOfUID
 		}
-		if e.Key == "" {
+		if e.Fingerprint == "" {
 			out += sizeOfKey
 		}
 		if e.Hash == "" {
 			out += sizeOfHash
 		}
-		if e.Finish == "" && mayFinish(e.Ref().GVK().GroupKind()) {
+		if e.Finish == "" && canFinish(e.Ref().GVK().GroupKind()) {
 			out += sizeOfFinish
 		}
 	}
 	return out
 }
 
-// isLetGo reports whether the object stays in the cluster when it is removed from the inventory.
-func isLetGo(e Entry) bool { return e.Policy == Keep || e.Policy == Ignore }
+// isReleasedByPolicy reports whether the object stays in the cluster when it is removed from the inventory.
+func isReleasedByPolicy(e Entry) bool { return e.Policy == PolicyKeep || e.Policy == PolicyIgnore }
 
 // isReleased reports whether the object stays in the cluster when it is no longer desired.
-func isReleased(e Entry) bool { return isLetGo(e) || e.Adopted }
+func isReleased(e Entry) bool { return isReleasedByPolicy(e) || e.Adopted }
 
 // Ref identifies an object in a cluster by its APIVersion, Kind, Namespace and Name. Namespace is empty for
 // cluster-scoped kinds.
 type Ref = object.Ref
 
-// RefOf returns the reference to an object.
-func RefOf(obj *unstructured.Unstructured) Ref { return object.RefOf(obj) }
+// ToRef returns the reference to an object.
+func ToRef(obj *unstructured.Unstructured) Ref { return object.ToRef(obj) }
 
 // toID returns a Ref that contains the group instead of the API version. The result is therefore the same for all
 // versions in which the API server serves the object.

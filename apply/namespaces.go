@@ -9,15 +9,15 @@ import (
 	"github.com/deployerkit/deployerkit/internal/deletion"
 )
 
-// namespaces explains why namespaces that are being deleted still exist. It reads each of them at most once.
-type namespaces struct {
+// namespaceReasons explains why namespaces that are being deleted still exist. It reads each of them at most once.
+type namespaceReasons struct {
 	mu    sync.Mutex
 	texts map[string]string
 }
 
-// explain returns the text about a namespace that is being deleted. It reads the namespace, and leaves out the
+// describe returns the text about a namespace that is being deleted. It reads the namespace, and leaves out the
 // explanation if that fails.
-func (n *namespaces) explain(ctx context.Context, c cluster, name string) string {
+func (n *namespaceReasons) describe(ctx context.Context, c cluster, name string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if text, known := n.texts[name]; known {
@@ -25,7 +25,7 @@ func (n *namespaces) explain(ctx context.Context, c cluster, name string) string
 	}
 	text := "is being deleted"
 	if live, err := c.read(ctx, Ref{APIVersion: "v1", Kind: "Namespace", Name: name}); err == nil && live != nil {
-		text = deletion.Text(live)
+		text = deletion.Format(live)
 	}
 	if n.texts == nil {
 		n.texts = map[string]string{}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestNamespaceThatIsBeingDeleted(t *testing.T) {
+func TestDeletingNamespaceIsExplained(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errDenied)
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, tc := range map[string]struct {
@@ -31,15 +31,15 @@ func TestNamespaceThatIsBeingDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newApplyServer()
-			s.lives = map[string]*unstructured.Unstructured{"shop": tc.live}
-			s.refuses["a"], s.refuses["b"] = terminating, terminating
+			s.objects = map[string]*unstructured.Unstructured{"shop": tc.live}
+			s.applyErrors["a"], s.applyErrors["b"] = terminating, terminating
 			_, report, err := s.apply(t, Inventory{}, manifest("ConfigMap", "a", nil), manifest("ConfigMap", "b", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, w := range report.Waiting {
-				if w.Reason != tc.want {
-					t.Errorf("got %q, want %q", w.Reason, tc.want)
+				if w.Message != tc.want {
+					t.Errorf("got %q, want %q", w.Message, tc.want)
 				}
 			}
 			if diff := cmp.Diff([]string{"shop"}, s.read); len(report.Waiting) != 2 || diff != "" {

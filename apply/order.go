@@ -28,7 +28,7 @@ const (
 	stageEnd
 )
 
-func stageOf(gk schema.GroupKind, namespaced bool) stage {
+func getStage(gk schema.GroupKind, namespaced bool) stage {
 	switch {
 	case object.IsDefinition(gk):
 		return stageDefinitions
@@ -56,12 +56,12 @@ func isWebhook(gk schema.GroupKind) bool {
 	return gk.Group == "admissionregistration.k8s.io" && (gk.Kind == "ValidatingWebhookConfiguration" || gk.Kind == "MutatingWebhookConfiguration")
 }
 
-// splitIntoStages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects, and the
-// webhook configurations and APIServices. Within a stage, it keeps their order.
+// splitIntoStages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced
+// objects, and the webhook configurations and APIServices. Within a stage, it keeps their order.
 func splitIntoStages(objects []*desiredObject) [][]*desiredObject {
 	out := make([][]*desiredObject, stageEnd)
 	for _, o := range objects {
-		at := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced)
+		at := getStage(o.ref.GVK().GroupKind(), o.kind.namespaced)
 		if o.unserved != nil {
 			at = stageNamespaced // an object of an earlier stage may install the kind
 		}
@@ -74,13 +74,13 @@ func splitIntoStages(objects []*desiredObject) [][]*desiredObject {
 // others wait. An object depends on the CustomResourceDefinition of its kind, if the item contains it. A new webhook
 // configuration or APIService depends on all other objects of the item, because one of them may be its server: as long
 // as the server does not run, the API server refuses the objects that it asks this server about. It does not wait for
-// objects that the cluster does not serve, because the new APIService may serve them. An object in a namespace that does
-// not exist is written nevertheless, because only the answer shows whether the namespace exists.
+// objects that the cluster does not serve, because the new APIService may serve them. An object in a namespace that
+// does not exist is written nevertheless, because only the answer shows whether the namespace exists.
 func (r *run) removeBlocked(ctx context.Context, objects []*desiredObject) []*desiredObject {
 	complete := r.results.isCompleteIfServed(ctx)
 	return slices.DeleteFunc(objects, func(o *desiredObject) bool {
 		reason := ""
-		switch stage := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced); {
+		switch stage := getStage(o.ref.GVK().GroupKind(), o.kind.namespaced); {
 		case o.isUntouched():
 		case o.kind.fromItem && !r.results.isFinished(o.kind.definition):
 			reason = "waits for " + o.kind.definition.String()
@@ -88,7 +88,7 @@ func (r *run) removeBlocked(ctx context.Context, objects []*desiredObject) []*de
 			reason = "is created when all other objects are applied"
 		}
 		if reason != "" {
-			r.results.block(o.ref, reason)
+			r.results.addBlocked(o.ref, reason)
 		}
 		return reason != ""
 	})
@@ -113,30 +113,30 @@ func forEach[T any](ctx context.Context, limit int, list []T, f func(int, T)) {
 	all.Wait()
 }
 
-// GroupType is the name of a predefined deletion group.
-type GroupType string
+// DeletionGroupType is the name of a predefined deletion group.
+type DeletionGroupType string
 
 const (
 	// GroupNamespaced contains all namespaced objects.
-	GroupNamespaced GroupType = "namespaced-resources"
+	GroupNamespaced DeletionGroupType = "namespaced-resources"
 	// GroupCluster contains all cluster-scoped objects except CustomResourceDefinitions.
-	GroupCluster GroupType = "cluster-scoped-resources"
+	GroupCluster DeletionGroupType = "cluster-scoped-resources"
 	// GroupDefinitions contains the CustomResourceDefinitions.
-	GroupDefinitions GroupType = "crds"
+	GroupDefinitions DeletionGroupType = "crds"
 	// GroupEmpty contains no objects.
-	GroupEmpty GroupType = "empty"
+	GroupEmpty DeletionGroupType = "empty"
 
-	groupWebhooks    GroupType = "webhook configurations"
-	groupClusterOnly GroupType = "cluster-scoped-resources without namespaces and webhook configurations"
-	groupNamespaces  GroupType = "namespaces"
+	groupWebhooks    DeletionGroupType = "webhook configurations"
+	groupClusterOnly DeletionGroupType = "cluster-scoped-resources without namespaces and webhook configurations"
+	groupNamespaces  DeletionGroupType = "namespaces"
 )
 
-// Group is a set of objects that are deleted together. The deletion of the next group begins when all objects
+// DeletionGroup is a set of objects that are deleted together. The deletion of the next group begins when all objects
 // of this group are gone. An object belongs to the first group that matches it. A Group specifies either Type or
 // Resources.
-type Group struct {
+type DeletionGroup struct {
 	// Type selects a predefined group.
-	Type GroupType
+	Type DeletionGroupType
 	// Resources defines a custom group.
 	Resources []ResourceType
 	// ForceDelete makes the engine remove the finalizers of the objects while they are being deleted.
@@ -145,9 +145,9 @@ type Group struct {
 	// Engine.Delete deletes them even if the inventory is empty. Engine.Apply deletes them only if the inventory
 	// contains an object that is no longer desired.
 	DeleteAll bool
-	// Cluster is an engine for the cluster in which DeleteAll deletes objects. The default is the engine on which
-	// Delete or Apply was called. If Cluster is set, the group contains no objects of the inventory.
-	Cluster *Engine
+	// Engine is an engine for the cluster in which DeleteAll deletes objects. The default is the engine on which
+	// Delete or Apply was called. If Engine is set, the group contains no objects of the inventory.
+	Engine *Engine
 }
 
 // ResourceType selects the objects of one kind for a custom group.
@@ -157,16 +157,16 @@ type ResourceType struct {
 	Names, Namespaces []string
 }
 
-// DefaultGroups returns the groups in the reverse order of Apply: webhook configurations, namespaced objects,
+// DefaultDeletionGroups returns the groups in the reverse order of Apply: webhook configurations, namespaced objects,
 // cluster-scoped objects, namespaces, CustomResourceDefinitions. APIServices are deleted together with the other
 // cluster-scoped objects, because the objects that they serve could not be deleted without them.
-func DefaultGroups() []Group {
-	return []Group{{Type: groupWebhooks}, {Type: GroupNamespaced}, {Type: groupClusterOnly}, {Type: groupNamespaces}, {Type: GroupDefinitions}}
+func DefaultDeletionGroups() []DeletionGroup {
+	return []DeletionGroup{{Type: groupWebhooks}, {Type: GroupNamespaced}, {Type: groupClusterOnly}, {Type: groupNamespaces}, {Type: GroupDefinitions}}
 }
 
-// selects reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
-func (g Group) selects(ref Ref) bool {
-	stage := stageOf(ref.GVK().GroupKind(), ref.Namespace != "")
+// matches reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
+func (g DeletionGroup) matches(ref Ref) bool {
+	stage := getStage(ref.GVK().GroupKind(), ref.Namespace != "")
 	switch g.Type {
 	case GroupNamespaced:
 		return ref.Namespace != ""
@@ -183,10 +183,10 @@ func (g Group) selects(ref Ref) bool {
 	case GroupEmpty:
 		return false
 	}
-	return g.Cluster == nil && slices.ContainsFunc(g.Resources, func(t ResourceType) bool { return t.selects(ref) })
+	return g.Engine == nil && slices.ContainsFunc(g.Resources, func(t ResourceType) bool { return t.matches(ref) })
 }
 
-func (t ResourceType) selects(ref Ref) bool {
+func (t ResourceType) matches(ref Ref) bool {
 	return t.APIVersion == ref.APIVersion && t.Kind == ref.Kind && isIn(t.Names, ref.Name) && isIn(t.Namespaces, ref.Namespace)
 }
 

@@ -28,7 +28,7 @@ const (
 	ActionCreate Action = "create"
 	ActionChange Action = "change"
 	ActionDelete Action = "delete"
-	// ActionRecreate means that the object is deleted and created again, for example because of the strategy Recreate.
+	// ActionRecreate means that the object is deleted and created again, for example because of StrategyRecreate.
 	ActionRecreate Action = "recreate"
 )
 
@@ -42,8 +42,8 @@ type Plan struct {
 	Moves []Move
 }
 
-// ToDo returns the number of objects that would be created, changed, deleted or released.
-func (p Plan) ToDo() int {
+// CountChanges returns the number of objects that would be created, changed, deleted or released.
+func (p Plan) CountChanges() int {
 	count := len(p.Changes)
 	for _, move := range p.Moves {
 		count += len(move.Objects) + move.Released
@@ -53,7 +53,7 @@ func (p Plan) ToDo() int {
 
 // Move describes what happens to the objects in one cluster because the item no longer uses this cluster.
 type Move struct {
-	From Cluster
+	From ClusterID
 	// Objects lists the objects that are deleted.
 	Objects []Ref
 	// Released is the number of objects that stay in the cluster and no longer belong to the item.
@@ -113,13 +113,13 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 		return Plan{}, err
 	}
 	r.rules.DryRun = true
-	r.objects.want(objects)
+	r.objects.setWanted(objects)
 	p := &planner{run: r, plan: Plan{Moves: listMoves(inv)}}
-	forEach(ctx, e.options.Concurrency, objects, func(_ int, o *desiredObject) { r.results.note(o.ref, p.planObject(ctx, o)) })
-	forEach(ctx, e.options.Concurrency, r.orphans(), func(_ int, s object.Record) { r.results.note(s.Ref(), p.planDeletion(ctx, s)) })
+	forEach(ctx, e.options.Concurrency, objects, func(_ int, o *desiredObject) { r.results.recordError(o.ref, p.addObject(ctx, o)) })
+	forEach(ctx, e.options.Concurrency, r.listOrphans(), func(_ int, s object.Record) { r.results.recordError(s.Ref(), p.addDeletion(ctx, s)) })
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
 	for _, w := range r.results.toReport().Waiting {
-		r.results.fail(&Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
+		r.results.addError(&Error{Ref: w.Ref, Message: w.Message, Class: ClassWait})
 	}
 	return p.plan, r.results.err(ctx)
 }
@@ -143,29 +143,29 @@ func (p *planner) add(ref Ref, action Action, found []fields.Difference) {
 	p.plan.Changes = append(p.plan.Changes, Change{Action: action, Ref: ref, Fields: fieldChanges(ref, found, p.run.hide)})
 }
 
-func (p *planner) planObject(ctx context.Context, o *desiredObject) error {
+func (p *planner) addObject(ctx context.Context, o *desiredObject) error {
 	if o.isUntouched() {
 		return nil
 	}
 	if o.unserved != nil {
 		return o.unserved
 	}
-	f := decide.Facts{Record: p.run.objects.get(o.ref), Want: o.manifest(p.run.options)}
-	f.Finish = cmp.Or(f.Finish, FinishOf(o.Object))
+	f := decide.Facts{Record: p.run.objects.get(o.ref), Manifest: o.manifest(p.run.options)}
+	f.Finish = cmp.Or(f.Finish, GetFinish(o.Object))
 	read := p.run.do(ctx, decide.Step{Facts: f, Request: decide.Request{Effect: decide.EffectRead}})
-	absent := absence.Of(f.Absence(), read.Err)
+	absent := absence.ClassifyError(f.ToAbsenceObject(), read.Err)
 	switch {
-	case absent == absence.Done && f.MayBeFinished(p.run.rules):
+	case absent == absence.MeaningFinished && f.CanBeFinished(p.run.rules):
 		p.add(o.ref, "", nil)
 		return nil
-	case absent.IsProved(), absent == absence.NotServed && o.kind.fromItem:
+	case absent.IsProved(), absent == absence.MeaningNotServed && o.kind.fromItem:
 		p.add(o.ref, ActionCreate, nil)
 		return nil
 	case read.Err != nil:
 		return read.Err
 	}
 	f.Live, f.IsCurrent = read.Live, true
-	end := p.run.takeSteps(ctx, decide.Plan(p.run.rules, f))
+	end := p.run.runSteps(ctx, decide.Plan(p.run.rules, f))
 	var found []fields.Difference
 	if answer := end.Facts.Answer; answer != nil {
 		found = fields.Diff(read.Live.Object, answer.Object)
@@ -185,12 +185,12 @@ func (p *planner) planObject(ctx context.Context, o *desiredObject) error {
 	return nil
 }
 
-// planDeletion plans the deletion of an object that is no longer desired.
-func (p *planner) planDeletion(ctx context.Context, s object.Record) error {
+// addDeletion plans the deletion of an object that is no longer desired.
+func (p *planner) addDeletion(ctx context.Context, s object.Record) error {
 	if isReleased(s.Entry) {
 		return nil
 	}
-	end := p.run.takeSteps(ctx, decide.Remove(p.run.rules, decide.Facts{Record: s}))
+	end := p.run.runSteps(ctx, decide.Remove(p.run.rules, decide.Facts{Record: s}))
 	waits, ok := errors.AsType[*decide.Problem](end.Err)
 	if end.Effect == decide.EffectDelete || ok && waits.Kind == decide.ProblemWaiting {
 		p.add(s.Ref(), ActionDelete, nil)
@@ -206,7 +206,7 @@ func (p Plan) String() string {
 	for _, c := range p.Changes {
 		fmt.Fprintf(out, "%s %s\n", c.Action, c.Ref)
 		for _, f := range c.Fields {
-			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, cmp.Or(f.Old, absent), cmp.Or(f.New, absent))
+			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, cmp.Or(f.Old, absentText), cmp.Or(f.New, absentText))
 		}
 	}
 	for _, move := range p.Moves {
@@ -218,15 +218,15 @@ func (p Plan) String() string {
 			fmt.Fprintf(out, "  release %d objects\n", move.Released)
 		}
 	}
-	fmt.Fprintf(out, "%d to do, %d unchanged\n", p.ToDo(), p.Unchanged)
+	fmt.Fprintf(out, "%d to do, %d unchanged\n", p.CountChanges(), p.Unchanged)
 	return out.String()
 }
 
-// absent is the text for a value that does not exist.
-const absent = "(absent)"
+// absentText is the text for a value that does not exist.
+const absentText = "(absent)"
 
-// longestValue limits the length of one value in the plan.
-const longestValue = 200
+// maxValueLength limits the length of one value in the plan.
+const maxValueLength = 200
 
 // fieldChanges describes the differences between the desired and the live object as text for users.
 func fieldChanges(ref Ref, found []fields.Difference, hide *redact.Redactor) []FieldChange {
@@ -238,8 +238,8 @@ func fieldChanges(ref Ref, found []fields.Difference, hide *redact.Redactor) []F
 	return out
 }
 
-// formatValue formats a value. If masked is true, the value is hidden. The annotations of a Secret are masked like its data,
-// because kubectl stores a copy of the data in an annotation.
+// formatValue formats a value. If masked is true, the value is hidden. The annotations of a Secret are masked like its
+// data, because kubectl stores a copy of the data in an annotation.
 func formatValue(value any, masked bool, hide *redact.Redactor) string {
 	if value == nil {
 		return ""
@@ -249,8 +249,8 @@ func formatValue(value any, masked bool, hide *redact.Redactor) string {
 		return redact.Mask
 	}
 	text := cleanText(hide, string(data))
-	if runes := []rune(text); len(runes) > longestValue {
-		text = string(runes[:longestValue]) + "…"
+	if runes := []rune(text); len(runes) > maxValueLength {
+		text = string(runes[:maxValueLength]) + "…"
 	}
 	return text
 }

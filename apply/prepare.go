@@ -34,22 +34,24 @@ type desiredObject struct {
 }
 
 // isUntouched reports whether the policy forbids writing and deleting the object while it is desired.
-func (o *desiredObject) isUntouched() bool { return o.Policy == Ignore || o.Policy == Retain }
+func (o *desiredObject) isUntouched() bool {
+	return o.Policy == PolicyIgnore || o.Policy == PolicyRetain
+}
 
 // isWatched reports whether a watch can make requests for the object unnecessary. The engine then sends no request if
 // the watch shows that the object is unchanged.
 func (o *desiredObject) isWatched() bool {
-	return !o.isUntouched() && o.Policy != Immutable && (o.isTracked() || o.Strategy == OnDelete)
+	return !o.isUntouched() && o.Policy != PolicyImmutable && (o.isTracked() || o.Strategy == StrategyOnDelete)
 }
 
-// isTracked reports whether the object is written by server-side apply and therefore has an ownership key.
+// isTracked reports whether the object is written by server-side apply and therefore has a fingerprint.
 func (o *desiredObject) isTracked() bool { return o.strategy().IsTracked }
 
 // strategy returns the row of the object's strategy in the table of the strategies.
 func (o *desiredObject) strategy() *decide.Strategy { return decide.FindStrategy(string(o.Strategy)) }
 
 // dataKinds lists the kinds for which the deletion of an object destroys data. The default Adoption for them is
-// AdoptNever.
+// AdoptionNever.
 var dataKinds = map[schema.GroupKind]bool{
 	{Kind: "Namespace"}:                                          true,
 	{Kind: "PersistentVolume"}:                                   true,
@@ -57,44 +59,44 @@ var dataKinds = map[schema.GroupKind]bool{
 	{Group: "apiextensions.k8s.io", Kind: object.KindDefinition}: true,
 }
 
-// adoption returns the Adoption that applies to the object.
-func (o *desiredObject) adoption(options *Options) Adoption {
+// getAdoption returns the Adoption that applies to the object.
+func (o *desiredObject) getAdoption(options *Options) Adoption {
 	switch {
 	case o.Adoption != "":
 		return o.Adoption
 	case options.Adoption != "":
 		return options.Adoption
 	case dataKinds[o.ref.GVK().GroupKind()]:
-		return AdoptNever
+		return AdoptionNever
 	}
-	return AdoptIfUnowned
+	return AdoptionIfUnowned
 }
 
 // manifest returns the object with the properties that follow from its policy, its strategy and its adoption.
 func (o *desiredObject) manifest(options *Options) *decide.Manifest {
-	adoption := o.adoption(options)
+	adoption := o.getAdoption(options)
 	return &decide.Manifest{
 		Ref: o.ref, Resource: o.kind.resource, Object: o.Object, Hash: o.hash, Strategy: o.strategy(), Unchanged: o.Unchanged,
-		OnlyCreated: o.Policy == Immutable, LeftToOthers: o.Policy == Fallback, MayShare: o.Policy == Manage || o.Policy == Keep,
-		Refused: options.RefuseUnowned && adoption == AdoptNever, Released: adoption != AdoptAlways,
+		IsCreateOnly: o.Policy == PolicyImmutable, SkipIfForeign: o.Policy == PolicyFallback, CanShare: o.Policy == PolicyManage || o.Policy == PolicyKeep,
+		RejectUnowned: options.RefuseUnowned && adoption == AdoptionNever, ReleaseAdopted: adoption != AdoptionAlways,
 		PatchAfterDeployment: o.PatchAfterDeployment,
 	}
 }
 
-// preparing validates desired objects, completes them for the write, and collects the errors in all manifests.
-type preparing struct {
-	run    *run
-	seen   map[Ref]bool
-	faults Errors
-	// singly rejects manifests that are lists.
-	singly bool
+// preparer validates desired objects, completes them for the write, and collects the errors in all manifests.
+type preparer struct {
+	run  *run
+	seen map[Ref]bool
+	errs Errors
+	// rejectLists rejects manifests that are lists.
+	rejectLists bool
 }
 
 // prepare expands lists, validates all manifests, determines the kinds and completes the manifests for the write. It
 // sends requests only to determine kinds. It returns the errors in all manifests together. It adds the values of all
 // Secrets to the redactor. If singly is true, it rejects manifests that are lists.
 func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*desiredObject, error) {
-	p := &preparing{run: r, seen: map[Ref]bool{}, singly: singly}
+	p := &preparer{run: r, seen: map[Ref]bool{}, rejectLists: singly}
 	single := p.expand(desired)
 	r.kinds.addDefinitions(single)
 	out := make([]*desiredObject, 0, len(single))
@@ -103,19 +105,19 @@ func (r *run) prepare(ctx context.Context, desired []Desired, singly bool) ([]*d
 			out = append(out, o)
 		}
 	}
-	for _, fault := range p.faults {
-		fault.Reason = cleanText(r.hide, fault.Reason)
+	for _, fault := range p.errs {
+		fault.Message = cleanText(r.hide, fault.Message)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return out, p.faults.err()
+	return out, p.errs.err()
 }
 
-func (p *preparing) addError(err *Error) { p.faults = append(p.faults, err) }
+func (p *preparer) addError(err *Error) { p.errs = append(p.errs, err) }
 
 // expand copies the manifests and replaces each list by its items, including the items of lists in the list.
-func (p *preparing) expand(desired []Desired) []Desired {
+func (p *preparer) expand(desired []Desired) []Desired {
 	out := []Desired{}
 	for _, d := range desired {
 		if d.Object == nil || len(d.Object.Object) == 0 {
@@ -124,16 +126,16 @@ func (p *preparing) expand(desired []Desired) []Desired {
 		}
 		content, err := jsondiff.RoundTrip(d.Object.Object)
 		if err != nil {
-			p.addError(newInvalidError(RefOf(d.Object), "", "is not JSON: %v", err))
+			p.addError(newInvalidError(ToRef(d.Object), "", "is not JSON: %v", err))
 			continue
 		}
-		if p.singly && lists.IsList(content) {
-			p.addError(newInvalidError(RefOf(d.Object), "", "is a list; pass its items individually"))
+		if p.rejectLists && lists.IsList(content) {
+			p.addError(newInvalidError(ToRef(d.Object), "", "is a list; pass its items individually"))
 			continue
 		}
 		items, err := lists.Flatten(content, nil)
 		if err != nil {
-			p.addError(newInvalidError(RefOf(d.Object), "", "%v", err))
+			p.addError(newInvalidError(ToRef(d.Object), "", "%v", err))
 		}
 		for _, item := range items {
 			one := d
@@ -145,30 +147,30 @@ func (p *preparing) expand(desired []Desired) []Desired {
 }
 
 // prepareObject validates and completes one object. It returns nil if the manifest is invalid.
-func (p *preparing) prepareObject(ctx context.Context, d Desired) *desiredObject {
+func (p *preparer) prepareObject(ctx context.Context, d Desired) *desiredObject {
 	normalizeManifest(d.Object)
-	o := &desiredObject{Desired: d, ref: RefOf(d.Object)}
-	faults := len(p.faults)
+	o := &desiredObject{Desired: d, ref: ToRef(d.Object)}
+	faults := len(p.errs)
 	p.check(o)
-	if len(p.faults) > faults || !p.findKind(ctx, o) {
+	if len(p.errs) > faults || !p.findKind(ctx, o) {
 		return nil
 	}
 	if isSecret(o.ref) {
-		hideSecret(p.run.hide, d.Object.Object["data"])
+		maskSecret(p.run.hide, d.Object.Object["data"])
 	}
 	dropStatus(o)
-	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.run.options.Strategy)
-	annotate(o.Object, o.AnnotateBeforeCreate)
-	p.run.rules.Owner.Stamp(o.Object)
-	if o.Policy == Keep {
-		_ = unstructured.SetNestedField(o.Object.Object, string(Keep), "metadata", "annotations", ownership.AnnotationPolicy)
+	o.Policy, o.Strategy = cmp.Or(d.Policy, PolicyManage), cmp.Or(d.Strategy, p.run.options.Strategy)
+	addAnnotations(o.Object, o.AnnotateBeforeCreate)
+	p.run.rules.Owner.Mark(o.Object)
+	if o.Policy == PolicyKeep {
+		_ = unstructured.SetNestedField(o.Object.Object, string(PolicyKeep), "metadata", "annotations", ownership.AnnotationPolicy)
 	}
 	o.hash = o.strategy().Hash(o.Object, o.PatchAfterDeployment)
 	return o
 }
 
 // findKind determines the kind of the object, and thus whether the object needs a namespace.
-func (p *preparing) findKind(ctx context.Context, o *desiredObject) bool {
+func (p *preparer) findKind(ctx context.Context, o *desiredObject) bool {
 	found, err := p.run.kinds.find(o.ref)
 	if err == nil && found.namespaced && o.ref.Namespace == "" && !found.fromItem {
 		if err = p.run.cluster.prover.Refresh(ctx); err == nil { // the scope may have changed
@@ -176,10 +178,10 @@ func (p *preparing) findKind(ctx context.Context, o *desiredObject) bool {
 		}
 	}
 	switch {
-	case absence.IsUnproved(err):
-		found = p.unserved(o, err)
+	case absence.CanMeanNotServed(err):
+		found = p.getUnservedKind(o, err)
 	case err != nil:
-		p.addError(classify(o.ref, err, nil))
+		p.addError(newRequestError(o.ref, err, nil))
 		return false
 	case found.namespaced && o.ref.Namespace == "":
 		p.addError(newInvalidError(o.ref, ".metadata.namespace", "is required, because %s is namespaced", o.ref.Kind))
@@ -197,9 +199,9 @@ func (p *preparing) findKind(ctx context.Context, o *desiredObject) bool {
 	return true
 }
 
-// unserved returns what is known about the kind of an object that the cluster does not serve at the moment. If the
-// inventory contains the object, its entry shows whether it has a namespace.
-func (p *preparing) unserved(o *desiredObject, err error) kind {
+// getUnservedKind returns what is known about the kind of an object that the cluster does not serve at the moment. If
+// the inventory contains the object, its entry shows whether it has a namespace.
+func (p *preparer) getUnservedKind(o *desiredObject, err error) kind {
 	whole := o.ref
 	whole.Namespace = ""
 	switch {
@@ -208,13 +210,13 @@ func (p *preparing) unserved(o *desiredObject, err error) kind {
 		o.Object.SetNamespace("")
 		o.ref = whole
 	default:
-		o.unserved = classify(o.ref, err, p.run.hide)
+		o.unserved = newRequestError(o.ref, err, p.run.hide)
 	}
 	return kind{namespaced: o.ref.Namespace != ""}
 }
 
-// annotate adds annotations to the object, and replaces existing annotations with the same keys.
-func annotate(obj *unstructured.Unstructured, more map[string]string) {
+// addAnnotations adds annotations to the object, and replaces existing annotations with the same keys.
+func addAnnotations(obj *unstructured.Unstructured, more map[string]string) {
 	if len(more) == 0 {
 		return
 	}
@@ -270,15 +272,15 @@ func (k *kinds) hasStatus(gvk schema.GroupVersionKind) bool {
 	return ok && known.HasStatusSubresource(gvk)
 }
 
-// resourceOf returns the resource of an entry. If the entry does not contain it, resourceOf looks it up, unless k is
-// nil. If the cluster no longer serves the version of the entry, it is the resource in another version. The result is
-// empty if the resource cannot be determined.
-func (k *kinds) resourceOf(s object.Record) schema.GroupVersionResource {
+// findResource returns the resource of an entry. If the entry does not contain it, findResource looks it up, unless k
+// is nil. If the cluster no longer serves the version of the entry, it is the resource in another version. The result
+// is empty if the resource cannot be determined.
+func (k *kinds) findResource(s object.Record) schema.GroupVersionResource {
 	if k == nil || !s.Resource.Empty() {
 		return s.Resource
 	}
 	found, err := k.find(s.Ref())
-	if absence.IsUnproved(err) {
+	if absence.CanMeanNotServed(err) {
 		if mapping, err := k.mapper.RESTMapping(s.Ref().GVK().GroupKind()); err == nil {
 			return mapping.Resource
 		}
@@ -291,7 +293,7 @@ func (k *kinds) addDefinitions(desired []Desired) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, one := range desired {
-		if object.IsDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != Ignore && one.Policy != Retain {
+		if object.IsDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != PolicyIgnore && one.Policy != PolicyRetain {
 			k.add(one.Object.Object)
 		}
 	}
@@ -313,7 +315,7 @@ func (k *kinds) add(definition map[string]any) {
 		gv := schema.GroupVersion{Group: group, Version: name}
 		k.defined[gv.WithKind(kindName)] = kind{
 			resource: gv.WithResource(plural), namespaced: text("spec", "scope") == "Namespaced", hasStatus: subresources["status"] != nil, fromItem: true,
-			definition: RefOf(&unstructured.Unstructured{Object: definition}),
+			definition: ToRef(&unstructured.Unstructured{Object: definition}),
 		}
 	}
 }

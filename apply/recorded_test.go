@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRecordedInventory reads an inventory that an earlier version of the library has stored, with a value in each
-// field. Add a new file when the format gets new fields, and keep the old ones.
-func TestRecordedInventory(t *testing.T) {
+// TestDecodeRecordedInventory reads an inventory that an earlier version of the library has stored, with a value in
+// each field. Add a new file when the format gets new fields, and keep the old ones.
+func TestDecodeRecordedInventory(t *testing.T) {
 	raw, err := os.ReadFile("testdata/recorded/inventory.json")
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 
 func TestStagesKeepTheOrder(t *testing.T) {
 	desired := []Desired{manifest("ConfigMap", "z", nil), manifest("ConfigMap", "a", nil), manifest("ConfigMap", "m", nil)}
-	t.Run("within a stage [Rx2]", func(t *testing.T) {
-		objects, err := New(nil, configMaps(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), desired, false)
+	t.Run("the objects of a stage keep the order of the call [Rx2]", func(t *testing.T) {
+		objects, err := New(nil, newConfigMapMapper(), Options{}).begin(ownership.Owner{UID: "item"}, Inventory{}).prepare(t.Context(), desired, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,16 +78,16 @@ func withSecret(t *testing.T, values map[string]any, events func(Event)) *Sessio
 	for _, kind := range []string{"Secret", "ConfigMap"} {
 		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
 	}
-	s := New(nil, mapper, Options{Events: events}).Session(ownership.Owner{UID: "item"}, Inventory{})
+	s := New(nil, mapper, Options{Events: events}).NewSession(ownership.Owner{UID: "item"}, Inventory{})
 	if err := s.Claim(t.Context(), manifest("Secret", "s", map[string]any{"data": values})); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// TestSecretsShowNowhere checks that no error or event contains a value of a Secret. It covers all kinds of answers,
+// TestSecretsAreRedacted checks that no error or event contains a value of a Secret. It covers all kinds of answers,
 // with each function in `quotings`.
-func TestSecretsShowNowhere(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	for canary, value := range canaries {
 		for quoting, quote := range quotings {
 			t.Run(canary+" as "+quoting+" [F8]", func(t *testing.T) {
@@ -99,18 +99,18 @@ func TestSecretsShowNowhere(t *testing.T) {
 				cause := &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: quote(value), Message: said}}}
 				for _, ref := range []Ref{deployment, secret} {
 					for _, err := range []error{
-						answer(403, said, nil), answer(409, said, cause), answer(422, said, cause), errors.New(said),
-						answer(500, "failed to create typed patch object (a/b; v1, Kind=X): .data.x: "+said, nil),
+						newAnswer(403, said, nil), newAnswer(409, said, cause), newAnswer(422, said, cause), errors.New(said),
+						newAnswer(500, "failed to create typed patch object (a/b; v1, Kind=X): .data.x: "+said, nil),
 					} {
 						shown = append(shown, s.run.results.updateWaiting(ref, err, true).Error())
 					}
 				}
 				_ = s.run.recordResult(t.Context(), decide.Step{Facts: decide.Facts{Events: []Event{{Ref: deployment, Message: said}}}})
-				for _, c := range fieldChanges(deployment, fields.Diff(bodyOf(nil).Object, bodyOf(said).Object), s.run.hide) {
+				for _, c := range fieldChanges(deployment, fields.Diff(newBody(nil).Object, newBody(said).Object), s.run.hide) {
 					shown = append(shown, c.New)
 				}
 				for _, text := range shown {
-					if part := leak(text, quote(value)); part != "" {
+					if part := findLeak(text, quote(value)); part != "" {
 						t.Errorf("%q shows %q of %q", text, part, quote(value))
 					}
 				}
@@ -122,12 +122,12 @@ func TestSecretsShowNowhere(t *testing.T) {
 	}
 }
 
-func bodyOf(spec any) *unstructured.Unstructured {
+func newBody(spec any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 }
 
-// leak returns a part of the quoted value that the text contains, or "" if the text contains none.
-func leak(text, quoted string) string {
+// findLeak returns a part of the quoted value that the text contains, or "" if the text contains none.
+func findLeak(text, quoted string) string {
 	const enough = 8
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -149,24 +149,24 @@ func leak(text, quoted string) string {
 // TestManySecretsAndLongErrors covers a failing run of an item with as many Secrets as possible. Such a run once took
 // half a minute.
 func TestManySecretsAndLongErrors(t *testing.T) {
-	t.Run("are cheap [F7]", func(t *testing.T) {
+	t.Run("many secret values are redacted from a long error in a short time [F7]", func(t *testing.T) {
 		values := map[string]any{}
 		for i := range 40_000 {
 			values[fmt.Sprint(i)] = base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "value-%d", i))
 		}
 		start := time.Now()
 		s := withSecret(t, values, nil)
-		got := s.run.results.updateWaiting(secret, answer(422, `"`+strings.Repeat(`it is value-39999\n`, 1<<20/18), nil), true)
-		if len(got.Reason) > longestText || strings.Contains(got.Reason, "39999") {
+		got := s.run.results.updateWaiting(secret, newAnswer(422, `"`+strings.Repeat(`it is value-39999\n`, 1<<20/18), nil), true)
+		if len(got.Message) > maxTextLength || strings.Contains(got.Message, "39999") {
 			t.Error(got)
 		}
-		if took := time.Since(start); took > testtime.Stretch(5*time.Second) {
+		if took := time.Since(start); took > testtime.ScaleTimeout(5*time.Second) {
 			t.Errorf("took %s", took)
 		}
 	})
-	t.Run("that are too many withhold the text [F7]", func(t *testing.T) {
+	t.Run("the text is withheld if the secret values are too long [F7]", func(t *testing.T) {
 		s := withSecret(t, map[string]any{"x": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("a long value", 400_000)))}, nil)
-		if got := s.run.results.updateWaiting(deployment, answer(403, "denied: anything", nil), true); strings.Contains(got.Reason, "anything") || got.Reason == "" {
+		if got := s.run.results.updateWaiting(deployment, newAnswer(403, "denied: anything", nil), true); strings.Contains(got.Message, "anything") || got.Message == "" {
 			t.Error(got)
 		}
 	})

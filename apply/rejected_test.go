@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestRejectedFirstWrite(t *testing.T) {
+func TestRejectedFirstWriteLeavesNoEntry(t *testing.T) {
 	configMaps := schema.GroupResource{Resource: "configmaps"}
 	terminating := apierrors.NewForbidden(configMaps, "a", errDenied)
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -22,9 +22,9 @@ func TestRejectedFirstWrite(t *testing.T) {
 		want   int // the number of entries
 	}{
 		"a forbidden first write leaves no entry [F96]":                               {err: apierrors.NewForbidden(configMaps, "a", errDenied)},
-		"an invalid first write leaves no entry [F96]":                                {err: answer(422, "bad", nil)},
-		"a first write that an admission policy denies leaves no entry [F96]":         {err: answer(422, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil)},
-		"a first write that a webhook denies with the code 500 leaves no entry [F96]": {err: answer(500, `admission webhook "w.x" denied the request: no`, nil)},
+		"an invalid first write leaves no entry [F96]":                                {err: newAnswer(422, "bad", nil)},
+		"a first write that an admission policy denies leaves no entry [F96]":         {err: newAnswer(422, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil)},
+		"a first write that a webhook denies with the code 500 leaves no entry [F96]": {err: newAnswer(500, `admission webhook "w.x" denied the request: no`, nil)},
 		"a first write that conflicts with another manager leaves no entry [F96]":     {err: apierrors.NewConflict(configMaps, "a", errDenied)},
 		"a first write without an answer leaves an entry [F96]":                       {err: errors.New("dial: refused"), want: 1},
 		"a first write that fails in the server leaves an entry [F96]":                {err: apierrors.NewInternalError(errDenied), want: 1},
@@ -34,7 +34,7 @@ func TestRejectedFirstWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, inv := newApplyServer(), Inventory{}
-			s.refuses["a"] = tc.err
+			s.applyErrors["a"] = tc.err
 			if tc.before != nil {
 				tc.before.APIVersion, tc.before.Kind, tc.before.Namespace, tc.before.Name = "v1", "ConfigMap", "shop", "a"
 				inv.Entries = []Entry{*tc.before}

@@ -23,48 +23,49 @@ type Report struct {
 	// deleted in order to be created again is listed in Waiting until it is gone, and then counts as Applied.
 	Applied, Unchanged, Deleted int
 	// Waiting lists the unfinished objects. Objects that were not tried, because they depend on unfinished objects, come
-	// last. If the list is not empty, call again, at the latest after the time that Report.After returns.
+	// last. If the list is not empty, call again, at the latest after the time that Report.RetryAfter returns.
 	Waiting []Waiting
 	// Postponed lists the objects that other writers changed and that the engine did not correct because
-	// Options.MayHeal returned false. They count as Unchanged.
+	// Options.CanCorrect returned false. They count as Unchanged.
 	Postponed []Ref
 	// Owned describes the objects for which a watch can detect changes, with their state after this call. Apply,
 	// AfterDeployment and Session.Report set it.
-	Owned []observe.Owned
-	// Left lists the objects that were not deleted because they belong to none of the deletion groups. They stay in the
+	Owned []observe.BaselineObject
+	// Skipped lists the objects that were not deleted because they belong to none of the deletion groups. They stay in the
 	// cluster and in the inventory.
-	Left []Ref
+	Skipped []Ref
 }
 
 // Waiting describes an unfinished object and explains why it is unfinished.
 type Waiting struct {
-	Ref    Ref
-	Reason string
+	Ref     Ref
+	Message string
 	// NotServed means that the cluster does not serve the object at the moment. No watch reports when this changes.
 	NotServed bool
 }
 
 // String returns the object and the reason as text for users.
-func (w Waiting) String() string { return w.Ref.String() + ": " + w.Reason }
+func (w Waiting) String() string { return w.Ref.String() + ": " + w.Message }
 
-// Done reports whether no further call is needed.
-func (r Report) Done() bool { return len(r.Waiting) == 0 }
+// IsDone reports whether no further call is needed.
+func (r Report) IsDone() bool { return len(r.Waiting) == 0 }
 
-// NotServed reports whether the cluster does not serve one of the unfinished objects at the moment.
-func (r Report) NotServed() bool {
+// HasUnserved reports whether the cluster does not serve one of the unfinished objects at the moment.
+func (r Report) HasUnserved() bool {
 	return slices.ContainsFunc(r.Waiting, func(w Waiting) bool { return w.NotServed })
 }
 
-// lookAgain is the time after which the caller should call again if objects are unfinished. Another call is necessary,
-// because the engine receives no event when an object is finished. Most objects are finished after about this time.
-const lookAgain = 2 * time.Second
+// retryInterval is the time after which the caller should call again if objects are unfinished. Another call is
+// necessary, because the engine receives no event when an object is finished. Most objects are finished after about
+// this time.
+const retryInterval = 2 * time.Second
 
-// After returns how long the caller may wait before the next call. It is zero if no further call is needed.
-func (r Report) After() time.Duration {
-	if r.Done() {
+// RetryAfter returns how long the caller may wait before the next call. It is zero if no further call is needed.
+func (r Report) RetryAfter() time.Duration {
+	if r.IsDone() {
 		return 0
 	}
-	return lookAgain
+	return retryInterval
 }
 
 // Reason names one unfinished object, explains why it is unfinished, and gives the number of other unfinished objects,
@@ -79,8 +80,8 @@ func (r Report) Reason() string {
 	return fmt.Sprintf("%s (and %d more)", r.Waiting[0], len(r.Waiting)-1)
 }
 
-// Event describes a notable change of an object, or the reason why an object was not changed. It contains the Ref of the
-// object, a Reason, which is one of the Reason constants, and a Message of one line without secret values.
+// Event describes a notable change of an object, or the reason why an object was not changed. It contains the Ref of
+// the object, a Reason, which is one of the Reason constants, and a Message of one line without secret values.
 type Event = object.Event
 
 // These constants are the reasons of events.
@@ -98,17 +99,17 @@ const (
 	// ReasonReleased means that the object no longer belongs to this item but stays in the cluster. Either other items
 	// own the object too, or the object existed before the item.
 	ReasonReleased = object.ReasonReleased
-	// ReasonLeftAlone means that the object was not changed. Either the policy does not allow changing it, because it
-	// does not belong to this item. Or the object was to be deleted, but its label names another item, or no label,
-	// annotation or field manager names this item.
+	// ReasonLeftAlone means that the object was not changed. Either the policy does not allow changing it, because it does
+	// not belong to this item. Or the object was to be deleted, but it is not known to belong to this item: its label
+	// names another item, or neither a label nor an annotation nor a field manager names this item.
 	ReasonLeftAlone = object.ReasonLeftAlone
 	// ReasonMayRemain means that the object was to be deleted and is no longer tracked, but may still exist, because the
-	// credentials do not allow reading it (see Options.LeaveUnreadable).
+	// credentials do not allow reading it (see Options.SkipUnreadable).
 	ReasonMayRemain = object.ReasonMayRemain
 )
 
-// Drift describes an object that other writers have changed and that the engine is about to correct.
-type Drift struct {
+// DriftedObject describes an object that other writers have changed and that the engine is about to correct.
+type DriftedObject struct {
 	Ref      Ref
 	Resource schema.GroupVersionResource
 	UID      types.UID
@@ -118,12 +119,12 @@ type Drift struct {
 	Fields []string
 }
 
-// maxDriftFields limits the number of fields that a Drift lists.
+// maxDriftFields limits the number of fields that a DriftedObject lists.
 const maxDriftFields = 8
 
-// driftFields returns the paths of the fields that differ between a live object and the object after its correction. It
-// returns nil if one of the arguments is nil.
-func driftFields(live, after *unstructured.Unstructured) []string {
+// listDriftFields returns the paths of the fields that differ between a live object and the object after its
+// correction. It returns nil if one of the arguments is nil.
+func listDriftFields(live, after *unstructured.Unstructured) []string {
 	if live == nil || after == nil {
 		return nil
 	}

@@ -22,13 +22,13 @@ type Session struct {
 	claimed memo.Memo[*unstructured.Unstructured, Desired, *desiredObject] // the objects that Claim prepared, until they are applied
 }
 
-// Session returns a Session that starts with the inventory of the item. It sends no requests and stores nothing yet.
-func (e *Engine) Session(owner ownership.Owner, inv Inventory) *Session {
+// NewSession returns a Session that starts with the inventory of the item. It sends no requests and stores nothing yet.
+func (e *Engine) NewSession(owner ownership.Owner, inv Inventory) *Session {
 	return &Session{run: e.begin(owner, inv)}
 }
 
-// Outcome is the result of Session.Apply for one object.
-type Outcome struct {
+// ApplyResult is the result of Session.Apply for one object.
+type ApplyResult struct {
 	Ref Ref
 	// Live is the object in the API server's answer. It is nil if no request was necessary, or if the answer contained
 	// no object, for example after a deletion or an error. If the engine left the object unchanged because it belongs
@@ -37,8 +37,8 @@ type Outcome struct {
 	// Changed reports whether the object was changed, created or deleted. Changed is also true if the engine does not
 	// know whether a write had an effect.
 	Changed bool
-	// Waiting is the reason why the object is unfinished. It is empty if the object is finished.
-	Waiting string
+	// WaitMessage is the reason why the object is unfinished. It is empty if the object is finished.
+	WaitMessage string
 	// NotServed means that the object is unfinished because the cluster does not serve it at the moment. No watch reports
 	// when this changes.
 	NotServed bool
@@ -84,14 +84,14 @@ func (s *Session) claim(ctx context.Context, desired []Desired) (objects []*desi
 }
 
 // Apply claims the objects that are not claimed yet. It then writes the objects, except those that are known to be
-// unchanged. It writes at most Options.Concurrency objects at a time, and starts them in the given order, except that it
-// writes webhook configurations and APIServices after all others, because one of these may be their server. The outcomes
-// are in the order of the objects.
+// unchanged. It writes at most Options.Concurrency objects at a time, and starts them in the given order, except that
+// it writes webhook configurations and APIServices after all others, because one of these may be their server. The
+// results are in the order of the objects.
 //
-// The error contains the errors of all outcomes. An object that is only waiting is not an error. If the objects cannot
-// be claimed, Apply writes nothing and returns the error of Claim without outcomes. If the context ends, the outcome of
+// The error contains the errors of all results. An object that is only waiting is not an error. If the objects cannot
+// be claimed, Apply writes nothing and returns the error of Claim without results. If the context ends, the result for
 // each object that was not written contains the error of the context.
-func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, error) {
+func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]ApplyResult, error) {
 	objects, err := s.claim(ctx, desired)
 	if err != nil {
 		return nil, err
@@ -101,19 +101,21 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 	}
 	r := s.run
 	r.watch(ctx, objects)
-	out := make([]Outcome, len(objects))
+	out := make([]ApplyResult, len(objects))
 	errs := make(Errors, len(objects))
 	places := map[*desiredObject]int{}
 	for i, o := range objects {
 		places[o] = i
 	}
-	isEarly := func(o *desiredObject) bool { return stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced) != stageServed }
+	isEarly := func(o *desiredObject) bool {
+		return getStage(o.ref.GVK().GroupKind(), o.kind.namespaced) != stageServed
+	}
 	for _, batch := range splitFirst(objects, isEarly) {
 		forEach(ctx, r.options.Concurrency, batch, func(_ int, o *desiredObject) { out[places[o]], errs[places[o]] = r.apply(ctx, o) })
 	}
 	for i, o := range objects {
 		if out[i].Ref == (Ref{}) { // not started
-			out[i] = Outcome{Ref: o.ref, Err: r.results.stopped(ctx, o.ref)}
+			out[i] = ApplyResult{Ref: o.ref, Err: r.results.newStoppedError(ctx, o.ref)}
 		}
 	}
 	return out, r.results.joinErrors(ctx, errs)
@@ -121,9 +123,9 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 
 // Delete deletes objects of the inventory. It deletes at most Options.Concurrency objects at a time, and starts them in
 // the given order. It returns the objects that are not known to be gone yet. If there are any, call Delete again, at
-// the latest after the time that Report.After returns.
+// the latest after the time that Report.RetryAfter returns.
 //
-// An object is removed from the inventory when it is known to be gone. Objects with the policies Keep and Ignore are
+// An object is removed from the inventory when it is known to be gone. Objects with PolicyKeep and PolicyIgnore are
 // removed from the inventory at once and stay in the cluster. The same applies to objects that were claimed under
 // another API group. An object that the inventory does not contain counts as gone. As with Engine.Delete, the error
 // contains the errors of all objects.
@@ -134,26 +136,26 @@ func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	for _, batch := range splitFirst(refs, func(ref Ref) bool { return r.objects.get(ref).Aggregates }) {
 		if len(waits)+len(errs) > 0 {
 			for _, ref := range batch {
-				waits = append(waits, Waiting{Ref: ref, Reason: "is deleted after the objects that are filled from it"})
+				waits = append(waits, Waiting{Ref: ref, Message: "is deleted after the objects that are filled from it"})
 			}
 			break
 		}
 		failed, left := make(Errors, len(batch)), make([]Waiting, len(batch))
 		forEach(ctx, r.options.Concurrency, batch, func(i int, ref Ref) { failed[i], left[i] = r.deleteObject(ctx, ref) })
 		errs = append(errs, slices.DeleteFunc(failed, func(e *Error) bool { return e == nil })...)
-		waits = append(waits, slices.DeleteFunc(left, func(w Waiting) bool { return w.Reason == "" })...)
+		waits = append(waits, slices.DeleteFunc(left, func(w Waiting) bool { return w.Message == "" })...)
 	}
 	return waits, r.results.joinErrors(ctx, errs)
 }
 
-// Finish returns the Finish of an object of the inventory. It returns "" for other objects.
-func (s *Session) Finish(ref Ref) Finish { return s.run.objects.get(ref).Finish }
+// GetFinish returns the Finish of an object of the inventory. It returns "" for other objects.
+func (s *Session) GetFinish(ref Ref) Finish { return s.run.objects.get(ref).Finish }
 
-// Observe records the Finish of a live object that the caller has read, if the inventory contains the object.
-func (s *Session) Observe(live *unstructured.Unstructured) {
-	s.run.objects.withEntry(RefOf(live), func(e *object.Record) {
+// RecordFinish records the Finish of a live object that the caller has read, if the inventory contains the object.
+func (s *Session) RecordFinish(live *unstructured.Unstructured) {
+	s.run.objects.updateEntry(ToRef(live), func(e *object.Record) {
 		if !e.Gone && e.UID == live.GetUID() {
-			e.Finish = FinishOf(live)
+			e.Finish = GetFinish(live)
 		}
 	})
 }
@@ -161,10 +163,10 @@ func (s *Session) Observe(live *unstructured.Unstructured) {
 // Inventory returns the current inventory. The caller must store it, even after an error.
 func (s *Session) Inventory() Inventory { return s.run.objects.inventory() }
 
-// Unclaimed returns the inventory entries of the objects that were not claimed in this Session, in a fixed order. When
-// all desired objects have been claimed, these are the objects that are no longer desired. The caller can pass their
-// references to Delete.
-func (s *Session) Unclaimed() []Entry {
+// ListUnclaimed returns the inventory entries of the objects that were not claimed in this Session, in a fixed order.
+// When all desired objects have been claimed, these are the objects that are no longer desired. The caller can pass
+// their references to Delete.
+func (s *Session) ListUnclaimed() []Entry {
 	var out []Entry
 	for _, one := range s.run.objects.all() {
 		if !one.Claimed {
@@ -178,6 +180,6 @@ func (s *Session) Unclaimed() []Entry {
 // inventory, including objects that were not applied in this Session.
 func (s *Session) Report() Report {
 	out := s.run.results.toReport()
-	out.Owned = s.run.objects.owned(s.run.kinds)
+	out.Owned = s.run.objects.listOwned(s.run.kinds)
 	return out
 }

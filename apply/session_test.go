@@ -30,37 +30,37 @@ import (
 // manifest returns a desired object in the namespace "shop".
 func manifest(kind, name string, more map[string]any) Desired {
 	body := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "shop", "name": name}}
-	return Desired{Object: &unstructured.Unstructured{Object: jsondiff.Overlay(body, more)}}
+	return Desired{Object: &unstructured.Unstructured{Object: jsondiff.MergeOverlay(body, more)}}
 }
 
-func TestSessionOfUnchangedObjectsCostsNothing(t *testing.T) {
-	desired, inv := deployed(t, 40)
+func TestSessionSendsNothingForUnchangedObjects(t *testing.T) {
+	desired, inv := newDeployed(t, 40)
 	checkpoint := func(context.Context, Inventory) error { t.Error("an inventory was stored"); return nil }
-	s := New(nil, configMaps(), Options{Seen: unchanged{}, Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, inv)
+	s := New(nil, newConfigMapMapper(), Options{Watched: unchangedLookup{}, Checkpoint: checkpoint}).NewSession(ownership.Owner{UID: "item"}, inv)
 	var all sync.WaitGroup
 	for _, d := range desired {
 		all.Go(func() {
 			out, err := s.Apply(t.Context(), d)
-			if err != nil || len(out) != 1 || out[0].Live != nil || out[0].Changed || out[0].Waiting != "" {
+			if err != nil || len(out) != 1 || out[0].Live != nil || out[0].Changed || out[0].WaitMessage != "" {
 				t.Error(out, err)
 			}
 			s.Inventory()
 			s.Report()
-			s.Unclaimed()
+			s.ListUnclaimed()
 		})
 	}
 	all.Wait()
 	if diff := cmp.Diff(inv, s.Inventory()); diff != "" {
 		t.Error(diff)
 	}
-	if report := s.Report(); report.Unchanged != 40 || len(report.Owned) != 40 || len(s.Unclaimed()) != 0 {
-		t.Error(report, s.Unclaimed())
+	if report := s.Report(); report.Unchanged != 40 || len(report.Owned) != 40 || len(s.ListUnclaimed()) != 0 {
+		t.Error(report, s.ListUnclaimed())
 	}
 }
 
-// TestClaimsAreStoredInTurn checks that two concurrent claims are stored one after the other, so that the inventory
-// that is stored last contains both objects.
-func TestClaimsAreStoredInTurn(t *testing.T) {
+// TestClaimsAreStoredOneAfterTheOther checks that two concurrent claims are stored one after the other, so that the
+// inventory that is stored last contains both objects.
+func TestClaimsAreStoredOneAfterTheOther(t *testing.T) {
 	calls, second := make(chan int, 2), make(chan struct{})
 	n := atomic.Int64{}
 	checkpoint := func(_ context.Context, inv Inventory) error {
@@ -74,7 +74,7 @@ func TestClaimsAreStoredInTurn(t *testing.T) {
 		calls <- len(inv.Entries)
 		return nil
 	}
-	s := New(nil, configMaps(), Options{Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, Inventory{})
+	s := New(nil, newConfigMapMapper(), Options{Checkpoint: checkpoint}).NewSession(ownership.Owner{UID: "item"}, Inventory{})
 	var both sync.WaitGroup
 	for _, name := range []string{"a", "b"} {
 		both.Go(func() {
@@ -89,25 +89,25 @@ func TestClaimsAreStoredInTurn(t *testing.T) {
 	}
 }
 
-// TestReportOfASessionOwnsAll checks that Report.Owned also describes the objects that the Session did not apply. A
+// TestSessionReportListsAllOwned checks that Report.Owned also describes the objects that the Session did not apply. A
 // watch must detect changes of these objects, too.
-func TestReportOfASessionOwnsAll(t *testing.T) {
-	desired, inv := deployed(t, 3)
-	s := New(nil, configMaps(), Options{Seen: unchanged{}}).Session(ownership.Owner{UID: "item"}, inv)
+func TestSessionReportListsAllOwned(t *testing.T) {
+	desired, inv := newDeployed(t, 3)
+	s := New(nil, newConfigMapMapper(), Options{Watched: unchangedLookup{}}).NewSession(ownership.Owner{UID: "item"}, inv)
 	if _, err := s.Apply(t.Context(), desired[1]); err != nil {
 		t.Fatal(err)
 	}
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	var want []observe.Owned
+	var want []observe.BaselineObject
 	for _, e := range inv.Entries {
-		want = append(want, observe.Owned{Object: observe.Object{Resource: resource, NamespacedName: e.Ref().Key()}, UID: e.UID, Key: e.Key})
+		want = append(want, observe.BaselineObject{Object: observe.Object{Resource: resource, NamespacedName: e.Ref().Key()}, UID: e.UID, Fingerprint: e.Fingerprint})
 	}
 	if diff := cmp.Diff(want, s.Report().Owned); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestSessionFaults(t *testing.T) {
+func TestSessionRejectsInvalidObjects(t *testing.T) {
 	good := manifest("ConfigMap", "good", nil)
 	of := func(component string) Desired {
 		d := good
@@ -127,12 +127,12 @@ func TestSessionFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stored := 0
 			checkpoint := func(context.Context, Inventory) error { stored++; return nil }
-			s := New(nil, configMaps(), Options{Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, Inventory{})
+			s := New(nil, newConfigMapMapper(), Options{Checkpoint: checkpoint}).NewSession(ownership.Owner{UID: "item"}, Inventory{})
 			if err := s.Claim(t.Context(), of("a")); err != nil {
 				t.Fatal(err)
 			}
 			out, err := s.Apply(t.Context(), append(tc.desired, manifest("ConfigMap", "other", nil))...)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || ClassOf(err) != Permanent || out != nil {
+			if err == nil || !strings.Contains(err.Error(), tc.want) || GetClass(err) != ClassPermanent || out != nil {
 				t.Error(out, err)
 			}
 			if len(s.Inventory().Entries) != 1 || stored != 1 {
@@ -142,10 +142,10 @@ func TestSessionFaults(t *testing.T) {
 	}
 }
 
-// creates is a client that applies every object.
-type creates struct{ client.Client }
+// createClient is a client that applies every object.
+type createClient struct{ client.Client }
 
-func (creates) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+func (createClient) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 	return nil
 }
 
@@ -153,53 +153,53 @@ func TestUnservedKind(t *testing.T) {
 	thing, good := manifest("Thing", "x", nil), manifest("ConfigMap", "good", nil)
 	const reason = "the cluster does not know /v1, Kind=Thing yet"
 	t.Run("waits without an entry in the inventory, while the other objects are applied [F71]", func(t *testing.T) {
-		inv, report, err := New(creates{}, configMaps(), Options{}).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{thing, good}, Inventory{})
+		inv, report, err := New(createClient{}, newConfigMapMapper(), Options{}).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{thing, good}, Inventory{})
 		if err != nil || report.Applied != 1 || len(inv.Entries) != 1 || inv.Entries[0].Name != "good" {
 			t.Errorf("got the report %+v, the inventory %+v and the error %v", report, inv, err)
 		}
-		if len(report.Waiting) != 1 || report.Waiting[0].Reason != reason {
+		if len(report.Waiting) != 1 || report.Waiting[0].Message != reason {
 			t.Errorf("got the waiting objects %v, want the reason %q", report.Waiting, reason)
 		}
 	})
 	t.Run("keeps the entry of an object that was applied before [F70]", func(t *testing.T) {
-		before := Inventory{Entries: []Entry{{APIVersion: "v1", Kind: "Thing", Namespace: "shop", Name: "x", UID: "u", Hash: "h", Key: "k"}}}
-		inv, report, err := New(unserving{}, configMaps(), Options{}).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{thing}, before)
+		before := Inventory{Entries: []Entry{{APIVersion: "v1", Kind: "Thing", Namespace: "shop", Name: "x", UID: "u", Hash: "h", Fingerprint: "k"}}}
+		inv, report, err := New(unservingClient{}, newConfigMapMapper(), Options{}).Apply(t.Context(), ownership.Owner{UID: "item"}, []Desired{thing}, before)
 		if err != nil || len(inv.Entries) != 1 || inv.Entries[0].UID != "u" {
 			t.Errorf("got the inventory %+v and the error %v", inv, err)
 		}
-		if len(report.Waiting) != 1 || report.Waiting[0].Reason != reason {
+		if len(report.Waiting) != 1 || report.Waiting[0].Message != reason {
 			t.Errorf("got the waiting objects %v, want the reason %q", report.Waiting, reason)
 		}
 	})
 	t.Run("an object is claimed by its component although it is not served [F70]", func(t *testing.T) {
-		before := Inventory{Entries: []Entry{{APIVersion: "v1", Kind: "Thing", Namespace: "shop", Name: "x", UID: "u", Hash: "h", Key: "k"}}}
-		s := New(unserving{}, configMaps(), Options{}).Session(ownership.Owner{UID: "item"}, before)
-		if err := s.Claim(t.Context(), thing); err != nil || len(s.Unclaimed()) != 0 {
-			t.Errorf("got the unclaimed objects %v and the error %v, want none", s.Unclaimed(), err)
+		before := Inventory{Entries: []Entry{{APIVersion: "v1", Kind: "Thing", Namespace: "shop", Name: "x", UID: "u", Hash: "h", Fingerprint: "k"}}}
+		s := New(unservingClient{}, newConfigMapMapper(), Options{}).NewSession(ownership.Owner{UID: "item"}, before)
+		if err := s.Claim(t.Context(), thing); err != nil || len(s.ListUnclaimed()) != 0 {
+			t.Errorf("got the unclaimed objects %v and the error %v, want none", s.ListUnclaimed(), err)
 		}
 	})
 	t.Run("a kind is known as soon as it is served in a session [F71]", func(t *testing.T) {
 		mapper := meta.NewDefaultRESTMapper(nil)
-		s := New(creates{}, mapper, Options{}).Session(ownership.Owner{UID: "item"}, Inventory{})
+		s := New(createClient{}, mapper, Options{}).NewSession(ownership.Owner{UID: "item"}, Inventory{})
 		if err := s.Claim(t.Context(), thing); err != nil {
 			t.Fatal(err)
 		}
 		out, err := s.Apply(t.Context(), thing)
-		if err != nil || len(out) != 1 || out[0].Waiting != reason {
+		if err != nil || len(out) != 1 || out[0].WaitMessage != reason {
 			t.Errorf("got the outcomes %+v and the error %v, want the reason %q", out, err, reason)
 		}
 		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, meta.RESTScopeNamespace)
 		out, err = s.Apply(t.Context(), thing)
-		if err != nil || out[0].Waiting != "" || len(s.Inventory().Entries) != 1 {
+		if err != nil || out[0].WaitMessage != "" || len(s.Inventory().Entries) != 1 {
 			t.Errorf("got the outcomes %+v and the error %v, want the object to be applied", out, err)
 		}
 	})
 }
 
-// unserving is a client of a cluster that does not serve the kind Thing.
-type unserving struct{ client.Client }
+// unservingClient is a client of a cluster that does not serve the kind Thing.
+type unservingClient struct{ client.Client }
 
-func (unserving) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+func (unservingClient) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 	return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Thing"}, SearchedVersions: []string{"v1"}}
 }
 
@@ -209,7 +209,7 @@ func TestSessionHidesSecretsOfEarlierCalls(t *testing.T) {
 		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
 	}
 	secret := manifest("Secret", "s", map[string]any{"data": map[string]any{"k": base64.StdEncoding.EncodeToString([]byte("CANARY-1"))}})
-	s := New(nil, mapper, Options{Hide: []string{"CANARY-2"}}).Session(ownership.Owner{UID: "item"}, Inventory{})
+	s := New(nil, mapper, Options{Hide: []string{"CANARY-2"}}).NewSession(ownership.Owner{UID: "item"}, Inventory{})
 	if err := s.Claim(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +221,8 @@ func TestSessionHidesSecretsOfEarlierCalls(t *testing.T) {
 	}
 }
 
-func TestWant(t *testing.T) {
-	known := Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u", Key: "k", Hash: "h"}
+func TestSetWanted(t *testing.T) {
+	known := Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u", Fingerprint: "k", Hash: "h"}
 	with := func(change func(*Entry)) *Entry {
 		e := known
 		change(&e)
@@ -233,16 +233,16 @@ func TestWant(t *testing.T) {
 		d      Desired
 		want   *Entry // nil if the inventory does not contain the object
 	}{
-		"new":               {nil, Desired{Policy: Manage}, &Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
-		"known":             {&known, Desired{Policy: Manage}, &known},
-		"component":         {&known, Desired{Policy: Manage, Component: "c", Requires: []string{"d"}}, with(func(e *Entry) { e.Component, e.Requires = "c", []string{"d"} })},
-		"policy":            {&known, Desired{Policy: Keep}, with(func(e *Entry) { e.Policy = Keep })},
-		"on delete":         {&known, Desired{Policy: Manage, Strategy: OnDelete}, with(func(e *Entry) { e.OnDelete = true })},
-		"immutable anyway":  {&known, Desired{Policy: Immutable, Strategy: OnDelete}, with(func(e *Entry) { e.Policy = Immutable })},
-		"retained":          {with(func(e *Entry) { e.OnDelete, e.Policy = true, Fallback }), Desired{Policy: Retain, Component: "c"}, with(func(e *Entry) { e.Key, e.Policy, e.Component = "", Fallback, "c" })},
-		"retained, unknown": {nil, Desired{Policy: Retain}, nil},
-		"ignored":           {&known, Desired{Policy: Ignore}, nil},
-		"ignored, unknown":  {nil, Desired{Policy: Ignore}, nil},
+		"new":               {nil, Desired{Policy: PolicyManage}, &Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
+		"known":             {&known, Desired{Policy: PolicyManage}, &known},
+		"component":         {&known, Desired{Policy: PolicyManage, Component: "c", Requires: []string{"d"}}, with(func(e *Entry) { e.Component, e.Requires = "c", []string{"d"} })},
+		"policy":            {&known, Desired{Policy: PolicyKeep}, with(func(e *Entry) { e.Policy = PolicyKeep })},
+		"on delete":         {&known, Desired{Policy: PolicyManage, Strategy: StrategyOnDelete}, with(func(e *Entry) { e.OnDelete = true })},
+		"immutable anyway":  {&known, Desired{Policy: PolicyImmutable, Strategy: StrategyOnDelete}, with(func(e *Entry) { e.Policy = PolicyImmutable })},
+		"retained":          {with(func(e *Entry) { e.OnDelete, e.Policy = true, PolicyFallback }), Desired{Policy: PolicyRetain, Component: "c"}, with(func(e *Entry) { e.Fingerprint, e.Policy, e.Component = "", PolicyFallback, "c" })},
+		"retained, unknown": {nil, Desired{Policy: PolicyRetain}, nil},
+		"ignored":           {&known, Desired{Policy: PolicyIgnore}, nil},
+		"ignored, unknown":  {nil, Desired{Policy: PolicyIgnore}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := object.Record{Gone: true}
@@ -278,12 +278,12 @@ func (m *countingMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*
 // TestSessionPreparesOnce checks that a Session prepares a claimed object only once, unless the Desired changes or the
 // object is applied in the meantime.
 func TestSessionPreparesOnce(t *testing.T) {
-	desired, inv := deployed(t, 2)
-	mapper := &countingMapper{RESTMapper: configMaps()}
-	s := New(nil, mapper, Options{Seen: unchanged{}}).Session(ownership.Owner{UID: "item"}, inv)
+	desired, inv := newDeployed(t, 2)
+	mapper := &countingMapper{RESTMapper: newConfigMapMapper()}
+	s := New(nil, mapper, Options{Watched: unchangedLookup{}}).NewSession(ownership.Owner{UID: "item"}, inv)
 	a, b := desired[0], desired[1]
 	other := a
-	other.Policy = Fallback
+	other.Policy = PolicyFallback
 	for i, step := range []struct {
 		name     string
 		do       func() error
@@ -324,10 +324,10 @@ func TestSessionPreparesOnce(t *testing.T) {
 func BenchmarkSession(b *testing.B) {
 	for _, n := range []int{50, 1000} {
 		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
-			desired, inv := deployed(b, n)
-			engine := New(nil, configMaps(), Options{Seen: unchanged{}})
+			desired, inv := newDeployed(b, n)
+			engine := New(nil, newConfigMapMapper(), Options{Watched: unchangedLookup{}})
 			for b.Loop() {
-				s := engine.Session(ownership.Owner{UID: "item"}, inv)
+				s := engine.NewSession(ownership.Owner{UID: "item"}, inv)
 				for _, d := range desired {
 					if _, err := s.Apply(b.Context(), d); err != nil {
 						b.Fatal(err)
@@ -341,12 +341,12 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// TestClaimThatIsNotStored checks that a claim has no effect if the inventory cannot be stored, and that the next claim
-// tries again to store it.
-func TestClaimThatIsNotStored(t *testing.T) {
+// TestClaimFailsIfItIsNotStored checks that a claim has no effect if the inventory cannot be stored, and that the next
+// claim tries again to store it.
+func TestClaimFailsIfItIsNotStored(t *testing.T) {
 	failing, calls := errors.New("no room"), 0
 	checkpoint := func(context.Context, Inventory) error { calls++; return failing }
-	s := New(nil, configMaps(), Options{Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, Inventory{})
+	s := New(nil, newConfigMapMapper(), Options{Checkpoint: checkpoint}).NewSession(ownership.Owner{UID: "item"}, Inventory{})
 	for range 2 {
 		if err := s.Claim(t.Context(), manifest("ConfigMap", "a", nil)); !errors.Is(err, failing) {
 			t.Error(err)
@@ -359,27 +359,27 @@ func TestClaimThatIsNotStored(t *testing.T) {
 
 // TestWaitsEnd checks that the report lists an object as waiting until the object is finished.
 func TestWaitsEnd(t *testing.T) {
-	r := New(nil, configMaps(), Options{}).begin(ownership.Owner{}, Inventory{})
+	r := New(nil, newConfigMapMapper(), Options{}).begin(ownership.Owner{}, Inventory{})
 	one, other := Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}, Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "b"}
-	r.results.note(one, newWaitingError(one, "is being deleted"))
-	r.results.note(other, newWaitingError(other, "is being deleted"))
-	r.results.note(one, nil)
+	r.results.recordError(one, newWaitingError(one, "is being deleted"))
+	r.results.recordError(other, newWaitingError(other, "is being deleted"))
+	r.results.recordError(one, nil)
 	_, report, err := r.result(t.Context())
-	if diff := cmp.Diff([]Waiting{{Ref: other, Reason: "is being deleted"}}, report.Waiting); diff != "" || err != nil {
+	if diff := cmp.Diff([]Waiting{{Ref: other, Message: "is being deleted"}}, report.Waiting); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 }
 
-// TestStoppedIsTold checks that the error of a stopped call wraps the cause of the stop, even if there are other
-// errors.
-func TestStoppedIsTold(t *testing.T) {
+// TestStoppedObjectsAreReported checks that the error of a stopped call wraps the cause of the stop, even if there are
+// other errors.
+func TestStoppedObjectsAreReported(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	over := errors.New("the leader changed")
 	stop(over)
-	r := New(nil, configMaps(), Options{}).begin(ownership.Owner{}, Inventory{})
-	r.results.note(Ref{}, newInvalidError(Ref{}, "", "wrong"))
+	r := New(nil, newConfigMapMapper(), Options{}).begin(ownership.Owner{}, Inventory{})
+	r.results.recordError(Ref{}, newInvalidError(Ref{}, "", "wrong"))
 	_, _, err := r.result(ctx)
-	if !errors.Is(err, over) || ClassOf(err) != Permanent {
+	if !errors.Is(err, over) || GetClass(err) != ClassPermanent {
 		t.Error(err)
 	}
 }

@@ -24,12 +24,12 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// me is the owner of the objects.
-var me = ownership.Owner{UID: "item", Landscape: "l", Namespace: "ns", Name: "n"}
+// testOwner is the owner of the objects.
+var testOwner = ownership.Owner{UID: "item", Landscape: "l", Namespace: "ns", Name: "n"}
 
-// installed is an item that installs a kind, an object of this kind, a webhook with its server, and an aggregated API.
-// Its manifests are in the reverse order of the stages.
-func installed() []Desired {
+// newInstalled is an item that installs a kind, an object of this kind, a webhook with its server, and an aggregated
+// API. Its manifests are in the reverse order of the stages.
+func newInstalled() []Desired {
 	object := func(apiVersion, kind, namespace, name string, body map[string]any) Desired {
 		obj := &unstructured.Unstructured{Object: body}
 		if body == nil {
@@ -56,7 +56,7 @@ func installed() []Desired {
 	}
 }
 
-func installedKinds() meta.RESTMapper {
+func newInstalledMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind, group := range map[string]schema.GroupVersion{
 		"APIService": {Group: "apiregistration.k8s.io", Version: "v1"}, "Namespace": {Version: "v1"},
@@ -77,25 +77,25 @@ func installedKinds() meta.RESTMapper {
 // written and the read objects.
 type applyServer struct {
 	client.Client
-	refuses map[string]error // by the name of the object
-	hides   map[string]error // the errors of reads, by the name of the object
-	lives   map[string]*unstructured.Unstructured
-	written []string
-	read    []string
-	deleted []string
+	applyErrors map[string]error // by the name of the object
+	readErrors  map[string]error // the errors of reads, by the name of the object
+	objects     map[string]*unstructured.Unstructured
+	written     []string
+	read        []string
+	deleted     []string
 	// establishes is false if the definitions do not become established.
 	establishes bool
 }
 
 func newApplyServer() *applyServer {
-	s := &applyServer{refuses: map[string]error{}, hides: map[string]error{}, establishes: true}
-	s.Client = interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(installedKinds()).Build(), interceptor.Funcs{
+	s := &applyServer{applyErrors: map[string]error{}, readErrors: map[string]error{}, establishes: true}
+	s.Client = interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(newInstalledMapper()).Build(), interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			s.read = append(s.read, key.Name)
-			if live := s.lives[key.Name]; live != nil {
+			if live := s.objects[key.Name]; live != nil {
 				return runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, obj)
 			}
-			if err := s.hides[key.Name]; err != nil {
+			if err := s.readErrors[key.Name]; err != nil {
 				return err
 			}
 			return apierrors.NewNotFound(schema.GroupResource{Group: obj.GetObjectKind().GroupVersionKind().Group, Resource: "objects"}, key.Name)
@@ -114,7 +114,7 @@ func newApplyServer() *applyServer {
 				return err
 			}
 			s.written = append(s.written, obj.GetName())
-			if err := s.refuses[obj.GetName()]; err != nil {
+			if err := s.applyErrors[obj.GetName()]; err != nil {
 				return err
 			}
 			obj.SetUID(types.UID("uid-of-" + obj.GetName()))
@@ -134,10 +134,10 @@ func newApplyServer() *applyServer {
 func (s *applyServer) apply(t *testing.T, inv Inventory, desired ...Desired) (Inventory, Report, error) {
 	t.Helper()
 	s.written, s.read, s.deleted = nil, nil, nil
-	return New(s, installedKinds(), Options{Concurrency: 1}).Apply(t.Context(), ownership.Owner{UID: "item"}, desired, inv)
+	return New(s, newInstalledMapper(), Options{Concurrency: 1}).Apply(t.Context(), ownership.Owner{UID: "item"}, desired, inv)
 }
 
-func TestStages(t *testing.T) {
+func TestStagesAreAppliedInOrder(t *testing.T) {
 	denied := func(name string) map[string]error {
 		return map[string]error{name: apierrors.NewInternalError(errDenied)}
 	}
@@ -169,12 +169,12 @@ func TestStages(t *testing.T) {
 			s := newApplyServer()
 			inv := Inventory{}
 			if tc.update {
-				inv, _, _ = s.apply(t, inv, installed()...)
+				inv, _, _ = s.apply(t, inv, newInstalled()...)
 			}
 			inv.Entries = append(inv.Entries, Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "orphan", UID: "orphan"})
-			maps.Copy(s.refuses, tc.refuses)
+			maps.Copy(s.applyErrors, tc.refuses)
 			s.establishes = !tc.pending
-			_, report, err := s.apply(t, inv, installed()...)
+			_, report, err := s.apply(t, inv, newInstalled()...)
 			if (err == nil) != (len(tc.refuses) == 0) {
 				t.Error(err)
 			}
@@ -190,16 +190,16 @@ func TestStages(t *testing.T) {
 			if diff := cmp.Diff(tc.waits, waits); diff != "" {
 				t.Error("waiting:", diff, report.Waiting)
 			}
-			if pruned := len(s.deleted)+len(s.read) > 0; pruned != (err == nil && report.Done()) {
+			if pruned := len(s.deleted)+len(s.read) > 0; pruned != (err == nil && report.IsDone()) {
 				t.Error("want objects to be pruned only after a complete apply, got", s.deleted, s.read)
 			}
 		})
 	}
 }
 
-// TestServedObjects checks that a new APIService does not wait for the objects that it serves, and that an object without
-// its APIService waits [F93].
-func TestServedObjects(t *testing.T) {
+// TestObjectsWaitForTheirAPIService checks that a new APIService does not wait for the objects that it serves, and that
+// an object without its APIService waits [F93].
+func TestObjectsWaitForTheirAPIService(t *testing.T) {
 	object := func(apiVersion, kind, namespace, name string) Desired {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetAPIVersion(apiVersion)
@@ -235,7 +235,7 @@ func TestAggregatedRoleIsDeletedFirst(t *testing.T) {
 	}
 	roles := []Desired{role("a-source", map[string]any{}), role("z-total", map[string]any{"aggregationRule": map[string]any{}, "rules": []any{}})}
 	owner := ownership.Owner{UID: "item"}
-	engine := func(s *applyServer) *Engine { return New(s, installedKinds(), Options{Concurrency: 1}) }
+	engine := func(s *applyServer) *Engine { return New(s, newInstalledMapper(), Options{Concurrency: 1}) }
 	deletions := map[string]func(t *testing.T, s *applyServer, inv Inventory) bool{
 		"with the item": func(t *testing.T, s *applyServer, inv Inventory) bool {
 			_, report, err := engine(s).Delete(t.Context(), owner, inv, nil)
@@ -246,7 +246,7 @@ func TestAggregatedRoleIsDeletedFirst(t *testing.T) {
 			return err == nil && len(report.Waiting) > 0
 		},
 		"one by one in a session": func(t *testing.T, s *applyServer, inv Inventory) bool {
-			session := engine(s).Session(owner, inv)
+			session := engine(s).NewSession(owner, inv)
 			waits, err := session.Delete(t.Context(), inv.Entries[0].Ref(), inv.Entries[1].Ref())
 			return err == nil && len(waits) > 0
 		},
@@ -258,12 +258,12 @@ func TestAggregatedRoleIsDeletedFirst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.lives = map[string]*unstructured.Unstructured{}
+			s.objects = map[string]*unstructured.Unstructured{}
 			for _, e := range inv.Entries {
 				live := object.New(e.Ref())
 				live.SetUID(e.UID)
-				owner.Stamp(live)
-				s.lives[e.Name] = live
+				owner.Mark(live)
+				s.objects[e.Name] = live
 			}
 			if !remove(t, s, inv) {
 				t.Error("want a deletion that waits for the aggregated role")

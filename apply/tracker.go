@@ -17,43 +17,43 @@ import (
 
 // isWatchable reports whether a watch can detect changes of an object, so that Report.Owned contains it.
 func isWatchable(s object.Record) bool {
-	return !s.Gone && !s.Deleting && s.Finish != FinishGone && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
+	return !s.Gone && !s.Deleting && s.Finish != FinishGone && (s.Fingerprint != "" || s.OnDelete && s.UID != "" && s.Hash != "")
 }
 
 // setDesired copies the settings of a Desired to the record, including the settings for the deletion of the object.
 func setDesired(s *object.Record, o *desiredObject) {
 	switch {
-	case o.Policy == Ignore:
+	case o.Policy == PolicyIgnore:
 		s.Gone = true
 		return
-	case o.Policy == Retain && s.Gone:
+	case o.Policy == PolicyRetain && s.Gone:
 		return
 	case s.Gone:
 		*s = object.Record{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}, IsNew: true}
 	}
 	s.Claimed = true
 	s.Component, s.Requires = o.Component, slices.Clone(o.Requires)
-	if o.Policy == Retain {
-		s.Key, s.OnDelete = "", false // changes by other writers are not drift as long as the object is retained
+	if o.Policy == PolicyRetain {
+		s.Fingerprint, s.OnDelete = "", false // changes by other writers are not drift as long as the object is retained
 		return
 	}
 	s.APIVersion = o.ref.APIVersion
-	if s.Policy = o.Policy; s.Policy == Manage {
+	if s.Policy = o.Policy; s.Policy == PolicyManage {
 		s.Policy = ""
 	}
-	s.OnDelete = o.Strategy == OnDelete && o.Policy != Immutable
+	s.OnDelete = o.Strategy == StrategyOnDelete && o.Policy != PolicyImmutable
 	s.Aggregates = isAggregating(o.Object)
 	s.AnnotateBeforeDelete, s.PatchBeforeDelete = o.AnnotateBeforeDelete, o.PatchBeforeDelete
 }
 
 // tracker stores the entries of an Inventory during a call. Each object has its own lock, so that only one goroutine at
-// a time works on the object. The goroutine changes a copy of the entry (see tracker.withEntry), so that other
+// a time works on the object. The goroutine changes a copy of the entry (see tracker.updateEntry), so that other
 // goroutines can read the inventory at any time.
 type tracker struct {
-	// storing is held while an inventory is stored. Inventories are therefore stored one after the other, and each
+	// storeLock is held while an inventory is stored. Inventories are therefore stored one after the other, and each
 	// contains the entries of the one before.
-	storing sync.Mutex
-	busy    sync.Map // contains the *sync.Mutex of each object, by toID
+	storeLock   sync.Mutex
+	objectLocks sync.Map // contains the *sync.Mutex of each object, by toID
 
 	mu      sync.Mutex // guards all fields below
 	entries map[Ref]*object.Record
@@ -72,7 +72,8 @@ func newTracker(inv Inventory) *tracker {
 	return out
 }
 
-// get returns a copy of the entry of an object. The copy is marked as gone if the inventory does not contain the object.
+// get returns a copy of the entry of an object. The copy is marked as gone if the inventory does not contain the
+// object.
 func (t *tracker) get(ref Ref) object.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,11 +88,11 @@ func (t *tracker) getLocked(id Ref) object.Record {
 	return object.Record{Gone: true}
 }
 
-// withEntry calls f with a copy of the entry of an object, and stores the changed copy. It prevents concurrent work on
-// the object. The copy is marked as gone if the inventory does not contain the object.
-func (t *tracker) withEntry(ref Ref, f func(*object.Record)) {
+// updateEntry calls f with a copy of the entry of an object, and stores the changed copy. It prevents concurrent work
+// on the object. The copy is marked as gone if the inventory does not contain the object.
+func (t *tracker) updateEntry(ref Ref, f func(*object.Record)) {
 	id := toID(ref)
-	busy, _ := t.busy.LoadOrStore(id, &sync.Mutex{})
+	busy, _ := t.objectLocks.LoadOrStore(id, &sync.Mutex{})
 	lock := busy.(*sync.Mutex)
 	lock.Lock()
 	defer lock.Unlock()
@@ -107,20 +108,20 @@ func (t *tracker) withEntry(ref Ref, f func(*object.Record)) {
 }
 
 // forget removes the entry of an object.
-func (t *tracker) forget(ref Ref) { t.withEntry(ref, func(s *object.Record) { s.Gone = true }) }
+func (t *tracker) forget(ref Ref) { t.updateEntry(ref, func(s *object.Record) { s.Gone = true }) }
 
 // all returns a copy of every entry, in a fixed order.
 func (t *tracker) all() []object.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := make([]object.Record, 0, len(t.entries))
-	for _, s := range sorted(t.entries) {
+	for _, s := range sortRecords(t.entries) {
 		out = append(out, *s)
 	}
 	return out
 }
 
-func sorted(entries map[Ref]*object.Record) []*object.Record {
+func sortRecords(entries map[Ref]*object.Record) []*object.Record {
 	out := make([]*object.Record, 0, len(entries))
 	for _, s := range entries {
 		if !s.Gone {
@@ -135,12 +136,12 @@ func sorted(entries map[Ref]*object.Record) []*object.Record {
 func (t *tracker) inventory() Inventory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return inventoryOf(t.entries)
+	return toInventory(t.entries)
 }
 
-func inventoryOf(entries map[Ref]*object.Record) Inventory {
+func toInventory(entries map[Ref]*object.Record) Inventory {
 	out := Inventory{}
-	for _, s := range sorted(entries) {
+	for _, s := range sortRecords(entries) {
 		out.Entries = append(out.Entries, s.Entry)
 	}
 	return out
@@ -149,9 +150,9 @@ func inventoryOf(entries map[Ref]*object.Record) Inventory {
 // claim adds the objects to the inventory. If any of them are new, it stores the inventory. After an error, the
 // inventory is unchanged.
 func (t *tracker) claim(ctx context.Context, objects []*desiredObject, options *Options) error {
-	t.storing.Lock()
-	defer t.storing.Unlock()
-	inv, grew, err := t.previewClaim(objects, options.MaxInventory)
+	t.storeLock.Lock()
+	defer t.storeLock.Unlock()
+	inv, grew, err := t.computeClaim(objects, options.MaxInventory)
 	if err != nil {
 		return err
 	}
@@ -160,25 +161,26 @@ func (t *tracker) claim(ctx context.Context, objects []*desiredObject, options *
 			return err
 		}
 	}
-	t.want(objects)
+	t.setWanted(objects)
 	return nil
 }
 
-// filterServed returns the objects without those whose kind the cluster does not serve and that the inventory does not contain.
+// filterServed returns the objects without those whose kind the cluster does not serve and that the inventory does not
+// contain.
 func filterServed(objects []*desiredObject) []*desiredObject {
 	return slices.DeleteFunc(slices.Clone(objects), func(o *desiredObject) bool { return o.unserved != nil })
 }
 
-// want copies the settings of the objects to their entries.
-func (t *tracker) want(objects []*desiredObject) {
+// setWanted copies the settings of the objects to their entries.
+func (t *tracker) setWanted(objects []*desiredObject) {
 	for _, o := range filterServed(objects) {
-		t.withEntry(o.ref, func(s *object.Record) { setDesired(s, o) })
+		t.updateEntry(o.ref, func(s *object.Record) { setDesired(s, o) })
 	}
 }
 
-// previewClaim returns the inventory that results from claiming the objects, and reports whether any of them are new. It
-// returns an error if the resulting inventory is too large, or if two components claim the same object.
-func (t *tracker) previewClaim(objects []*desiredObject, maxSize int) (inv Inventory, grew bool, err error) {
+// computeClaim returns the inventory that results from claiming the objects, and reports whether any of them are new.
+// It returns an error if the resulting inventory is too large, or if two components claim the same object.
+func (t *tracker) computeClaim(objects []*desiredObject, maxSize int) (inv Inventory, grew bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := map[Ref]*object.Record{}
@@ -200,7 +202,7 @@ func (t *tracker) previewClaim(objects []*desiredObject, maxSize int) (inv Inven
 	}
 	all := maps.Clone(t.entries)
 	maps.Copy(all, next)
-	inv = inventoryOf(all)
+	inv = toInventory(all)
 	if size := inv.size() + t.reserved; size > maxSize {
 		err = newInvalidError(Ref{}, "", "%d objects are too many: their inventory has %d bytes, but at most %d are allowed", len(inv.Entries), size, maxSize)
 	}
@@ -219,21 +221,22 @@ func (t *tracker) hasUnderOtherName(e Entry) bool {
 	return false
 }
 
-// owned lists the objects for which a watch can detect changes. If the resource of an object is not known, owned looks
-// it up in `kinds`. It leaves out objects whose resource it cannot determine. If `kinds` is nil, it looks up nothing.
-func (t *tracker) owned(kinds *kinds) []observe.Owned {
-	var out []observe.Owned
+// listOwned lists the objects for which a watch can detect changes. If the resource of an object is not known, owned
+// looks it up in `kinds`. It leaves out objects whose resource it cannot determine. If `kinds` is nil, it looks up
+// nothing.
+func (t *tracker) listOwned(kinds *kinds) []observe.BaselineObject {
+	var out []observe.BaselineObject
 	for _, s := range t.all() {
 		if !isWatchable(s) {
 			continue
 		}
-		resource := kinds.resourceOf(s)
+		resource := kinds.findResource(s)
 		if resource.Empty() {
 			continue
 		}
-		one := observe.Owned{Object: observe.Object{Resource: resource, NamespacedName: s.Ref().Key()}, UID: s.UID, Key: s.Key, Finishes: s.Finish != "", ResourceVersion: s.Version}
+		one := observe.BaselineObject{Object: observe.Object{Resource: resource, NamespacedName: s.Ref().Key()}, UID: s.UID, Fingerprint: s.Fingerprint, Finishes: s.Finish != "", ResourceVersion: s.Version}
 		if s.OnDelete {
-			one.Key = ""
+			one.Fingerprint = ""
 		}
 		out = append(out, one)
 	}

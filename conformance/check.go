@@ -12,11 +12,12 @@ import (
 )
 
 // Check checks one promise of the deployer contract from outside the deployer. The exported fields describe the check.
-// No cluster is needed to read them. [Checks] returns all checks.
+// No cluster is needed to read them. [AllChecks] returns all checks.
 type Check struct {
 	// Name identifies the check, for example in Options.Only and Exception.Check.
 	Name string
-	// Rows lists the IDs of the rows of the specification that the check covers, in brackets, for example "[C10, L34]".
+	// Rows lists the IDs of the promises in docs/behaviours.md that the check covers, in brackets, for example "[C10,
+	// L34]".
 	Rows string
 	// Promise states the promise in one line.
 	Promise string
@@ -34,23 +35,23 @@ type Check struct {
 	rule func(before, now *lsv1alpha1.DeployItem) string
 }
 
-// RowIDs returns the IDs of the rows that the check covers.
-func (c Check) RowIDs() []string {
+// ListRows returns the IDs of the rows that the check covers.
+func (c Check) ListRows() []string {
 	return strings.Split(strings.Trim(c.Rows, "[]"), ", ")
 }
 
-// Title returns the name of the Ginkgo spec, which consists of the promise and the rows.
-func (c Check) Title() string { return c.Promise + " " + c.Rows }
+// SpecName returns the name of the Ginkgo spec, which consists of the promise and the rows.
+func (c Check) SpecName() string { return c.Promise + " " + c.Rows }
 
-// Checks returns all checks in the order in which they run. The checks whose promise begins with "at every moment" come
-// last, because they check the histories of the items in all other checks.
-func Checks() []Check {
+// AllChecks returns all checks in the order in which they run. The checks whose promise begins with "at every moment"
+// come last, because they check the histories of the items in all other checks.
+func AllChecks() []Check {
 	return slices.Concat(runChecks, failureChecks, deletionChecks, midrunChecks, cancelChecks, optionChecks, responsibilityChecks,
-		alone(restartChecks), writeChecks, rules)
+		markAlone(restartChecks), writeChecks, rules)
 }
 
-// alone returns a copy of the checks in which the field `alone` of each check is true.
-func alone(checks []Check) []Check {
+// markAlone returns a copy of the checks in which the field `alone` of each check is true.
+func markAlone(checks []Check) []Check {
 	checks = slices.Clone(checks)
 	for i := range checks {
 		checks[i].alone = true
@@ -58,9 +59,9 @@ func alone(checks []Check) []Check {
 	return checks
 }
 
-// checks returns the checks that apply to the revision and that Options.Only selects.
-func (s Subject) checks(revision contract.Revision) []Check {
-	return slices.DeleteFunc(Checks(), func(c Check) bool {
+// listChecks returns the checks that apply to the revision and that Options.Only selects.
+func (s Subject) listChecks(revision contract.Revision) []Check {
+	return slices.DeleteFunc(AllChecks(), func(c Check) bool {
 		return c.Revision != "" && c.Revision != revision || len(s.Only) > 0 && !slices.Contains(s.Only, c.Name)
 	})
 }

@@ -16,33 +16,33 @@ var midrunChecks = []Check{
 	{
 		Name: "deletion-midrun", Rows: "[C13, L33]", Promise: "an item that is deleted during its run is removed, together with its deployed objects", needs: []need{needsSlow},
 		run: func(t *testContext) {
-			t.working()
-			t.slow.mark()
-			t.slow.letFinish()
-			if t.jobs() {
-				t.slow.goneOr(t.bounds().Finish, hasFinishedJob)
+			t.deploySlow()
+			t.slow.markDeleted()
+			t.slow.allowSuccess()
+			if t.usesJobs() {
+				t.slow.waitForDeletionOr(t.getBounds().Finish, hasFinishedJob)
 				t.slow.delete()
 			}
-			t.slow.gone()
-			t.slow.uninstalled()
+			t.slow.waitForDeletion()
+			t.slow.requireUninstalled()
 		},
 	},
 	{
 		Name: "abort-deletion", Rows: "[C4, C6, L30, L35]", Promise: "an abort is processed before a deletion that is requested at the same time", needs: []need{needsSlow}, alone: true,
 		run: func(t *testContext) {
-			t.working()
-			t.restart(func() {
-				t.slow.operate(contract.AbortOperation)
-				t.slow.mark()
+			t.deploySlow()
+			t.restartDuring(func() {
+				t.slow.setOperation(contract.AbortOperation)
+				t.slow.markDeleted()
 			})
-			if t.jobs() {
-				t.slow.goneOr(t.bounds().Start, func(di item) bool {
+			if t.usesJobs() {
+				t.slow.waitForDeletionOr(t.getBounds().Start, func(di item) bool {
 					return hasFailed(di) && di.Annotations[lsv1alpha1.OperationAnnotation] == ""
 				})
 				t.slow.delete()
 			}
-			t.slow.goneWithin(t.bounds().Start)
-			aborted := slices.ContainsFunc(t.slow.recorded(), func(di item) bool {
+			t.slow.waitForDeletionWithin(t.getBounds().Start)
+			aborted := slices.ContainsFunc(t.slow.getRecordedVersions(), func(di item) bool {
 				return di.DeletionTimestamp != nil && hasFailed(di) && di.Status.LastError != nil
 			})
 			t.require(aborted, "the abort was skipped")
@@ -52,23 +52,23 @@ var midrunChecks = []Check{
 		Name: "reconcile-midrun", Rows: "[C3, L28]", Revision: contract.RevisionAnnotation, needs: []need{needsSlow},
 		Promise: "the operation reconcile restarts a run in progress, and its annotation is removed",
 		run: func(t *testContext) {
-			running := t.working()
-			t.slow.operate(lsv1alpha1.ReconcileOperation)
-			t.slow.settled()
-			t.slow.until("get back in progress", func(di item) bool {
-				return contract.IsFinal(di.Status.Phase) || slices.Contains(phasesOf(t.after(running)), phases.Init)
+			running := t.deploySlow()
+			t.slow.setOperation(lsv1alpha1.ReconcileOperation)
+			t.slow.waitForOperationRemoved()
+			t.slow.waitUntil("get back in progress", func(di item) bool {
+				return contract.IsFinal(di.Status.Phase) || slices.Contains(listPhases(t.listVersionsAfter(running)), phases.Init)
 			})
-			t.beganAfter(running)
+			t.requireStartedAfter(running)
 		},
 	},
 	{
 		Name: "generation-midrun", Rows: "[C7, L27]", Revision: contract.RevisionAnnotation, needs: []need{needsSlow},
 		Promise: "a changed spec restarts a run in progress",
 		run: func(t *testContext) {
-			running := t.working()
-			t.slow.change(withTimeout(contract.DefaultTimeout + time.Second))
-			t.slow.until("report its new generation as observed", func(di item) bool { return di.Status.ObservedGeneration == di.Generation })
-			t.beganAfter(running)
+			running := t.deploySlow()
+			t.slow.patch(withTimeout(contract.DefaultTimeout + time.Second))
+			t.slow.waitUntil("report its new generation as observed", func(di item) bool { return di.Status.ObservedGeneration == di.Generation })
+			t.requireStartedAfter(running)
 		},
 	},
 }

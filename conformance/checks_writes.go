@@ -11,50 +11,50 @@ import (
 const (
 	// The first job takes three writes: its start, the finalizer with the annotations, and its end. The second job takes
 	// two writes: its start and its end.
-	twoJobs = 3 + 2
+	maxWritesTwoJobs = 3 + 2
 	// A deletion takes two writes: its start, and the removal of the finalizer.
-	aDeletion = 2
+	maxWritesDeletion = 2
 	// A job that changes nothing starts and ends in a single write.
-	anUnchangedJob = 1
+	maxWritesUnchangedJob = 1
 )
 
 var writeChecks = []Check{
 	{
 		Name: "writes", Rows: "[C5, C10, C13]", Promise: "an item is not written more often than necessary: twice for each job, twice for the deletion, and once to prepare the item",
 		run: func(t *testContext) {
-			t.succeeds()
-			t.valid.trigger()
-			t.valid.succeeded()
-			t.valid.settled()
-			jobs, mine := twoJobs, 1 // the check writes the item once, to trigger the second job
-			if !t.jobs() {
+			t.deployValid()
+			t.valid.requestRun()
+			t.valid.requireSucceeded()
+			t.valid.waitForOperationRemoved()
+			jobs, mine := maxWritesTwoJobs, 1 // the check writes the item once, to trigger the second job
+			if !t.usesJobs() {
 				jobs++ // the write that removes the operation annotation
 			}
-			done := t.valid.versions()
-			jobs += shownWork(done)
-			if t.jobs() {
+			done := t.valid.getVersions()
+			jobs += countShownRuns(done)
+			if t.usesJobs() {
 				mine++ // the check also triggers the first job
 			}
-			n := writes(done) - mine
+			n := countWrites(done) - mine
 			t.require(n <= jobs, "two jobs cost %d writes, want at most %d", n, jobs)
 			t.valid.delete()
-			t.valid.gone()
+			t.valid.waitForDeletion()
 			// The last recorded version comes from the deletion event and shows the item before the finalizer was
 			// removed. It does not count as a write.
-			all := t.valid.recorded()
+			all := t.valid.getRecordedVersions()
 			deletion := all[len(done)-1 : len(all)-1]
-			n = writes(deletion) - mine + 1
-			want := aDeletion + shownWork(deletion)
+			n = countWrites(deletion) - mine + 1
+			want := maxWritesDeletion + countShownRuns(deletion)
 			t.require(n <= want, "the deletion cost %d writes, want at most %d", n, want)
 		},
 	},
 }
 
-// shownWork returns how many runs the versions of an item show as being in progress. For each of these runs, the check
-// permits one write in addition to twoJobs or aDeletion.
-func shownWork(versions []item) int {
+// countShownRuns returns how many runs the versions of an item show as being in progress. For each of these runs, the
+// check permits one write in addition to maxWritesTwoJobs or maxWritesDeletion.
+func countShownRuns(versions []item) int {
 	n := 0
-	for _, phase := range phasesOf(versions) {
+	for _, phase := range listPhases(versions) {
 		if phase == phases.Progressing || phase == phases.Deleting {
 			n++
 		}
@@ -62,20 +62,20 @@ func shownWork(versions []item) int {
 	return n
 }
 
-// writes returns the number of changes of an item. It does not count changes of providerStatus, exportRef and
+// countWrites returns the number of changes of an item. It does not count changes of providerStatus, exportRef and
 // conditions, because the deployer may write these fields at any time.
-func writes(versions []item) int {
+func countWrites(versions []item) int {
 	n := 0
 	for i := 1; i < len(versions); i++ {
-		if !equality.Semantic.DeepEqual(bare(versions[i-1]), bare(versions[i])) {
+		if !equality.Semantic.DeepEqual(stripIgnoredFields(versions[i-1]), stripIgnoredFields(versions[i])) {
 			n++
 		}
 	}
 	return n
 }
 
-// bare returns a copy of the item without the fields that the function `writes` ignores.
-func bare(di item) item {
+// stripIgnoredFields returns a copy of the item without the fields that the function `countWrites` ignores.
+func stripIgnoredFields(di item) item {
 	out := di.DeepCopy()
 	out.ResourceVersion, out.ManagedFields = "", nil
 	out.Status.ProviderStatus, out.Status.ExportReference, out.Status.Conditions = nil, nil, nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package conformance checks from outside whether a deployer fulfils the deployer contract. It acts as Landscaper does
-// in both revisions of the contract and watches every version of every item. For each row of the specification, it
+// in both revisions of the contract and watches every version of every item. For each promise in docs/behaviours.md, it
 // reports the promise and the observation. The deployer need not use this library and can be written in any language.
 //
 //	func TestConformance(t *testing.T) {
@@ -23,8 +23,8 @@
 //
 // # What is checked
 //
-// [Checks] returns all checks. Each check has a name, a promise in one line, and the rows of the specification that it
-// covers. Some checks apply to only one revision. There are two kinds of checks:
+// [AllChecks] returns all checks. Each check has a name, a promise in one line, and the IDs (rows) of the promises in
+// docs/behaviours.md that it covers. Some checks apply to only one revision. There are two kinds of checks:
 //
 //   - A scenario does what Landscaper would do, in its own namespace, and checks the result.
 //   - A rule ("at every moment") is checked against every version of every item of all scenarios. The rules come last.
@@ -47,7 +47,8 @@
 // # In other tests
 //
 // Other tests can use [Record] to check everything that happens in a namespace against the same rules, for example
-// during kills, network faults and stale reads. [History.Versions] returns all versions of an item, for further checks.
+// during kills, network faults and stale reads. [History.GetVersions] returns all versions of an item, for further
+// checks.
 //
 // # Time
 //

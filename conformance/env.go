@@ -38,13 +38,13 @@ type env struct {
 	deployer   *process.Process
 
 	skipReason string // why no check applies in this environment; "" if checks apply
-	judged     judged
+	judged     ruleResults
 }
 
 // openEnv connects to the cluster or starts one. It then starts the subject and waits until the subject has processed
 // an item.
 func openEnv(ctx context.Context, s Subject, revision contract.Revision) (*env, error) {
-	e := &env{subject: s, revision: revision, judged: judged{faults: map[string][]string{}}}
+	e := &env{subject: s, revision: revision, judged: ruleResults{faults: map[string][]string{}}}
 	if err := e.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s revision: %w", revision, err), e.close())
 	}
@@ -62,11 +62,11 @@ func (e *env) open(ctx context.Context) error {
 	if err := apiextv1.AddToScheme(scheme); err != nil {
 		return fmt.Errorf("add CustomResourceDefinition types to scheme: %w", err)
 	}
-	if err := e.connect(scheme); err != nil {
+	if err := e.createClients(scheme); err != nil {
 		return err
 	}
 	if e.own == nil {
-		if e.skipReason, err = e.whyUnsupported(ctx); e.skipReason != "" || err != nil {
+		if e.skipReason, err = e.checkSupported(ctx); e.skipReason != "" || err != nil {
 			return err
 		}
 	}
@@ -89,22 +89,22 @@ func (e *env) findCluster(ctx context.Context) error {
 		return err
 	}
 	e.config = e.own.Config
-	e.kubeconfig, err = e.own.KubeconfigFile("")
+	e.kubeconfig, err = e.own.WriteKubeconfig("")
 	return err
 }
 
-// jobs reports whether Landscaper requests runs with job IDs in this revision.
-func (e *env) jobs() bool { return features[e.revision].jobs }
+// usesJobs reports whether Landscaper requests runs with job IDs in this revision.
+func (e *env) usesJobs() bool { return features[e.revision].jobs }
 
-// connect creates the clients.
-func (e *env) connect(scheme *runtime.Scheme) error {
+// createClients creates the clients.
+func (e *env) createClients(scheme *runtime.Scheme) error {
 	c, err := client.NewWithWatch(e.config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
-	e.watcher, e.client = c, client.WithFieldOwner(c, landscaper)
+	e.watcher, e.client = c, client.WithFieldOwner(c, fieldManager)
 	e.ls = landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{
-		Revision: e.revision, DeployerType: e.jobs(),
+		Revision: e.revision, DeployerType: e.usesJobs(),
 	})
 	return nil
 }
@@ -112,9 +112,9 @@ func (e *env) connect(scheme *runtime.Scheme) error {
 // deployItems is the name of the CustomResourceDefinition of deploy items.
 const deployItems = "deployitems.landscaper.gardener.cloud"
 
-// whyUnsupported returns the reason why the CustomResourceDefinitions in the caller's cluster do not support the
+// checkSupported returns the reason why the CustomResourceDefinitions in the caller's cluster do not support the
 // revision. It returns "" if they support it.
-func (e *env) whyUnsupported(ctx context.Context) (string, error) {
+func (e *env) checkSupported(ctx context.Context) (string, error) {
 	crd := &apiextv1.CustomResourceDefinition{}
 	err := e.client.Get(ctx, client.ObjectKey{Name: deployItems}, crd)
 	if apierrors.IsNotFound(err) {
@@ -131,14 +131,14 @@ func (e *env) whyUnsupported(ctx context.Context) (string, error) {
 
 // start starts the subject and waits until it has written to an item.
 func (e *env) start(ctx context.Context) error {
-	if err := e.launch(ctx); err != nil {
+	if err := e.startSubject(ctx); err != nil {
 		return err
 	}
-	return e.awaitWork(ctx)
+	return e.waitForWrite(ctx)
 }
 
-// launch starts the subject. The subject then runs until it is stopped or killed.
-func (e *env) launch(ctx context.Context) error {
+// startSubject starts the subject. The subject then runs until it is stopped or killed.
+func (e *env) startSubject(ctx context.Context) error {
 	s := e.subject
 	if s.Command == nil {
 		e.deployer = process.Start(ctx, s.Start, e.config, s.Bounds.Stop)
@@ -152,8 +152,8 @@ func (e *env) launch(ctx context.Context) error {
 	return nil
 }
 
-// awaitWork deploys an item and waits until the subject has written to it.
-func (e *env) awaitWork(ctx context.Context) error {
+// waitForWrite deploys an item and waits until the subject has written to it.
+func (e *env) waitForWrite(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.subject.Bounds.Start)
 	defer cancel()
 	t, err := newTestContext(ctx, e, false)
@@ -170,8 +170,8 @@ func (e *env) awaitWork(ctx context.Context) error {
 	}()
 	failed := t.do(func(t *testContext) {
 		first := t.item("first", e.subject.Valid)
-		first.deploy()
-		first.await(t.bounds().Start, "receive a write from the deployer", func(di item) bool { return len(otherManagers(di)) > 0 })
+		first.createAndTrigger()
+		first.waitFor(t.getBounds().Start, "receive a write from the deployer", func(di item) bool { return len(listOtherManagers(di)) > 0 })
 	})
 	err = e.deployer.Failure()
 	if err == nil && failed != "" {
@@ -194,23 +194,23 @@ func (e *env) close() error {
 
 // check runs one check and returns its result.
 func (e *env) check(ctx context.Context, c Check) Result {
-	result := Result{Check: c, Revision: e.revision, Outcome: NotApplicable, Seen: e.skipReason}
-	if result.Seen == "" {
-		result.Seen = e.subject.skipReason(c, e.revision)
+	result := Result{Check: c, Revision: e.revision, Outcome: OutcomeNotApplicable, Evidence: e.skipReason}
+	if result.Evidence == "" {
+		result.Evidence = e.subject.skipReason(c, e.revision)
 	}
-	if result.Seen != "" {
+	if result.Evidence != "" {
 		return result
 	}
 	begin := time.Now()
 	failed, seen := "", ""
 	if c.rule != nil {
-		failed, seen = e.judged.verdict(c)
+		failed, seen = e.judged.getResult(c)
 	} else {
 		failed, seen = e.run(ctx, c)
 	}
-	result.Took, result.Outcome, result.Seen = time.Since(begin), Pass, seen
+	result.Took, result.Outcome, result.Evidence = time.Since(begin), OutcomePass, seen
 	if failed != "" {
-		result.Outcome, result.Fault, result.Seen = Fail, failed, failed+"\n"+seen
+		result.Outcome, result.Fault, result.Evidence = OutcomeFail, failed, failed+"\n"+seen
 	}
 	return result
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// valid returns the configuration of a deploy item that succeeds.
-func valid(types.NamespacedName) any {
+// newValidConfig returns the configuration of a deploy item that succeeds.
+func newValidConfig(types.NamespacedName) any {
 	return `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"}`
 }
 
@@ -25,8 +25,8 @@ func ExampleRun() {
 		conformance.Run(t, conformance.Subject{
 			Name:  "mock",
 			Type:  mock.Type,
-			Start: conformance.Library(func() deployerlib.DeployerArgs { return mock.Args(nil) }),
-			Valid: valid,
+			Start: conformance.NewStartFunc(func() deployerlib.DeployerArgs { return mock.Args(nil) }),
+			Valid: newValidConfig,
 		})
 	}
 	_ = testConformance
@@ -40,7 +40,7 @@ func ExampleSubject() {
 		Command: func(kubeconfig string) *exec.Cmd {
 			return exec.Command("/bin/mock-deployer", "--kubeconfig="+kubeconfig)
 		},
-		Valid: valid,
+		Valid: newValidConfig,
 	}
 	fmt.Println(subject.Validate())
 	subject.Type = ""

@@ -20,26 +20,26 @@ func Execute(ctx context.Context, s Subject) (*Report, error) {
 	s = s.withDefaults()
 	report := &Report{Subject: s.Name}
 	var errs []error
-	for suites := range s.suites(ctx) {
+	for suites := range s.startSuites(ctx) {
 		for _, c := range suites {
 			<-c.done
 			report.add(c)
-			errs = append(errs, c.fault())
+			errs = append(errs, c.getError())
 		}
 	}
 	return report, errors.Join(errs...)
 }
 
-// suites starts a suite for each revision and yields the suites in groups. The suites of one group run at the same
+// startSuites starts a suite for each revision and yields the suites in groups. The suites of one group run at the same
 // time.
-func (s Subject) suites(ctx context.Context) func(func([]*suite) bool) {
+func (s Subject) startSuites(ctx context.Context) func(func([]*suite) bool) {
 	return func(yield func([]*suite) bool) {
 		var together []*suite
 		for _, revision := range s.Revisions {
 			if ctx.Err() != nil {
 				break
 			}
-			if c := begin(ctx, s, revision); s.SideBySide {
+			if c := startSuite(ctx, s, revision); s.SideBySide {
 				together = append(together, c)
 			} else if !yield([]*suite{c}) {
 				return

@@ -16,8 +16,8 @@ import (
 )
 
 // Run checks subjects against the contract. It creates a spec per check and revision. The name of a spec contains the
-// IDs of the rows of the specification that the check covers, so that -ginkgo.focus can select specs by row. At the end
-// it writes the report of each subject to Options.Report and Options.JUnit. Ginkgo runs all specs of a test binary
+// IDs of the promises in docs/behaviours.md that the check covers, so that -ginkgo.focus can select specs by ID. At the
+// end it writes the report of each subject to Options.Report and Options.JUnit. Ginkgo runs all specs of a test binary
 // together, including the specs of the caller's package, and can do so only once. Therefore, call Run only once.
 func Run(t *testing.T, subjects ...Subject) {
 	t.Helper()
@@ -26,13 +26,14 @@ func Run(t *testing.T, subjects ...Subject) {
 		if err := s.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		specs(s)
+		describeSubject(s)
 	}
 	ginkgo.RunSpecs(t, "conformance")
 }
 
-// specs defines the specs of a valid subject. Ginkgo allows that only in a package-level variable or before RunSpecs.
-func specs(s Subject) bool {
+// describeSubject defines the specs of a valid subject. Ginkgo allows that only in a package-level variable or before
+// RunSpecs.
+func describeSubject(s Subject) bool {
 	if s.Logs == nil {
 		s.Logs = ginkgo.GinkgoWriter
 	}
@@ -45,31 +46,31 @@ func specs(s Subject) bool {
 	return ginkgo.Describe("conformance of "+s.Name, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 			for i, revision := range s.Revisions {
-				if s.SideBySide && !filtered() {
-					suites[i] = begin(context.WithoutCancel(ctx), s, revision)
+				if s.SideBySide && !hasFilter() {
+					suites[i] = startSuite(context.WithoutCancel(ctx), s, revision)
 				}
 			}
 		})
 		for i, revision := range s.Revisions {
-			ginkgo.Describe(fmt.Sprintf("under the %s revision", revision), func() { specsOf(s, revision, &suites[i], report) })
+			ginkgo.Describe(fmt.Sprintf("under the %s revision", revision), func() { describeRevision(s, revision, &suites[i], report) })
 		}
 		ginkgo.AfterAll(func() { gomega.Expect(write(report, s)).To(gomega.Succeed()) })
 	})
 }
 
-// filtered reports whether Ginkgo runs only some of the specs. In that case, each check runs as part of its spec.
+// hasFilter reports whether Ginkgo runs only some of the specs. In that case, each check runs as part of its spec.
 // Otherwise, a suite runs all checks in the background.
-func filtered() bool {
+func hasFilter() bool {
 	c, _ := ginkgo.GinkgoConfiguration()
 	return len(c.FocusStrings)+len(c.SkipStrings)+len(c.FocusFiles)+len(c.SkipFiles) > 0 || c.LabelFilter != ""
 }
 
-// specsOf defines the specs of one revision. The parameter `under` points to the running suite of the revision, or to
-// nil if no suite is running.
-func specsOf(s Subject, revision contract.Revision, under **suite, report *Report) {
+// describeRevision defines the specs of one revision. While a suite of the revision is running, under points to it, and
+// otherwise to nil.
+func describeRevision(s Subject, revision contract.Revision, under **suite, report *Report) {
 	var result func(context.Context, Check) (Result, error)
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
-		if filtered() {
+		if hasFilter() {
 			e, err := openEnv(ctx, s, revision)
 			gomega.Expect(err).NotTo(gomega.HaveOccurred())
 			ginkgo.DeferCleanup(e.close)
@@ -81,19 +82,19 @@ func specsOf(s Subject, revision contract.Revision, under **suite, report *Repor
 			return
 		}
 		if *under == nil {
-			*under = begin(context.WithoutCancel(ctx), s, revision)
+			*under = startSuite(context.WithoutCancel(ctx), s, revision)
 		}
 		ginkgo.DeferCleanup((*under).stop)
 		result = (*under).result
 	})
-	for _, c := range s.checks(revision) {
-		ginkgo.It(c.Title(), func(ctx ginkgo.SpecContext) {
+	for _, c := range s.listChecks(revision) {
+		ginkgo.It(c.SpecName(), func(ctx ginkgo.SpecContext) {
 			seen, err := result(ctx, c)
 			gomega.Expect(err).NotTo(gomega.HaveOccurred())
 			report.Results = append(report.Results, seen)
-			ginkgo.AddReportEntry(string(seen.Outcome), seen.Seen, ginkgo.ReportEntryVisibilityFailureOrVerbose)
-			if seen.Outcome == Fail {
-				ginkgo.Fail(seen.Seen)
+			ginkgo.AddReportEntry(string(seen.Outcome), seen.Evidence, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+			if seen.Outcome == OutcomeFail {
+				ginkgo.Fail(seen.Evidence)
 			}
 		})
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// landscaper is the field manager that this package uses for its own writes.
-const landscaper = "landscaper"
+// fieldManager is the field manager that this package uses for its own writes.
+const fieldManager = "landscaper"
 
 // History contains the versions of all deploy items of a namespace. It contains every version that the API server has
 // stored since [Record] was called. History is safe for concurrent use.
@@ -49,7 +49,7 @@ type History struct {
 //	… // the test
 //	err = history.Sync(ctx)
 //	history.Stop()
-//	for _, fault := range history.Faults() {
+//	for _, fault := range history.ListViolations() {
 //		t.Error(fault)
 //	}
 //
@@ -68,7 +68,7 @@ func Record(ctx context.Context, c client.WithWatch, namespace string, revision 
 		for event := range events.ResultChan() {
 			h.add(event)
 		}
-		h.end("the watch ended unexpectedly")
+		h.setBroken("the watch ended unexpectedly")
 	}()
 	return h, nil
 }
@@ -76,7 +76,7 @@ func Record(ctx context.Context, c client.WithWatch, namespace string, revision 
 func (h *History) add(event watch.Event) {
 	di, ok := event.Object.(*lsv1alpha1.DeployItem)
 	if !ok {
-		h.end(fmt.Sprintf("the watch failed: %v", event.Object))
+		h.setBroken(fmt.Sprintf("the watch failed: %v", event.Object))
 		return
 	}
 	h.mu.Lock()
@@ -88,8 +88,8 @@ func (h *History) add(event watch.Event) {
 	h.gone[di.Name] = event.Type == watch.Deleted
 }
 
-// end records why the watch ended, unless Stop ended it.
-func (h *History) end(why string) {
+// setBroken records why the watch ended, unless Stop ended it.
+func (h *History) setBroken(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.stopped && h.broken == "" {
@@ -115,7 +115,7 @@ func (h *History) Sync(ctx context.Context) error {
 		if err := h.client.List(ctx, list, client.InNamespace(h.namespace)); err != nil {
 			return false, err
 		}
-		if fault := h.fault(); fault != "" {
+		if fault := h.getIncompleteReason(); fault != "" {
 			return false, errors.New(fault)
 		}
 		return h.hasAll(list.Items), nil
@@ -137,42 +137,42 @@ func (h *History) hasAll(items []lsv1alpha1.DeployItem) bool {
 	return !slices.ContainsFunc(h.order, func(name string) bool { return !there[name] && !h.gone[name] })
 }
 
-// Versions returns the versions of an item so far, oldest first. It returns nil if there are none. The last version of
-// a deleted item is the version that was deleted. The caller must not change the versions.
-func (h *History) Versions(name string) []*lsv1alpha1.DeployItem {
+// GetVersions returns the versions of an item so far, oldest first. It returns nil if there are none. The last version
+// of a deleted item is the version that was deleted. The caller must not change the versions.
+func (h *History) GetVersions(name string) []*lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.versions[name])
 }
 
-// Names returns the names of the items so far, in the order of their creation.
-func (h *History) Names() []string {
+// ListNames returns the names of the items so far, in the order of their creation.
+func (h *History) ListNames() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.order)
 }
 
-// Faults checks the history so far against the rules. The rules are those [Checks] that must hold at every moment: the
-// text of such a check, [Check.Promise], begins with these words. Faults returns the violations, or an empty list. For
-// each item and rule, only the first violation is listed, with the rule, the item, the version, and a description. If
-// the watch has ended unexpectedly, Faults also reports that the history is incomplete.
-func (h *History) Faults() []string {
+// ListViolations checks the history so far against the rules. The rules are those [AllChecks] that must hold at every
+// moment: the text of such a check, [Check.Promise], begins with these words. ListViolations returns the violations, or
+// an empty list. For each item and rule, only the first violation is listed, with the rule, the item, the version, and
+// a description. If the watch has ended unexpectedly, ListViolations also reports that the history is incomplete.
+func (h *History) ListViolations() []string {
 	var faults []string
-	for _, c := range rulesOf(h.revision) {
-		for _, name := range h.Names() {
-			if fault := firstFault(c, h.Versions(name)); fault != "" {
+	for _, c := range listRules(h.revision) {
+		for _, name := range h.ListNames() {
+			if fault := findViolation(c, h.GetVersions(name)); fault != "" {
 				faults = append(faults, c.Name+": "+fault)
 			}
 		}
 	}
-	if fault := h.fault(); fault != "" {
+	if fault := h.getIncompleteReason(); fault != "" {
 		faults = append(faults, "history of namespace "+h.namespace+": "+fault)
 	}
 	return faults
 }
 
-// fault returns the reason why the history is incomplete, or "" if it is complete.
-func (h *History) fault() string {
+// getIncompleteReason returns the reason why the history is incomplete, or "" if it is complete.
+func (h *History) getIncompleteReason() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.broken
@@ -180,11 +180,11 @@ func (h *History) fault() string {
 
 // has reports whether a version of an item was recorded.
 func (h *History) has(name, resourceVersion string) bool {
-	return slices.ContainsFunc(h.Versions(name), func(di *lsv1alpha1.DeployItem) bool { return di.ResourceVersion == resourceVersion })
+	return slices.ContainsFunc(h.GetVersions(name), func(di *lsv1alpha1.DeployItem) bool { return di.ResourceVersion == resourceVersion })
 }
 
-// phasesOf returns the phases of the versions in order. It omits consecutive duplicates.
-func phasesOf(versions []*lsv1alpha1.DeployItem) []lsv1alpha1.DeployItemPhase {
+// listPhases returns the phases of the versions in order. It omits consecutive duplicates.
+func listPhases(versions []*lsv1alpha1.DeployItem) []lsv1alpha1.DeployItemPhase {
 	var seen []lsv1alpha1.DeployItemPhase
 	for _, di := range versions {
 		if p := di.Status.Phase; p != "" && (len(seen) == 0 || seen[len(seen)-1] != p) {
@@ -197,10 +197,10 @@ func phasesOf(versions []*lsv1alpha1.DeployItem) []lsv1alpha1.DeployItemPhase {
 // String returns one line for each item, with the phases of the item. Checks use it as evidence.
 func (h *History) String() string {
 	var lines []string
-	for _, name := range h.Names() {
-		versions := h.Versions(name)
+	for _, name := range h.ListNames() {
+		versions := h.GetVersions(name)
 		path := []string{}
-		for _, p := range phasesOf(versions) {
+		for _, p := range listPhases(versions) {
 			path = append(path, string(p))
 		}
 		if len(path) == 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// recorded returns a client of a fake cluster, and a running history of the namespace "ns".
-func recorded(t *testing.T) (client.WithWatch, *History) {
+// newRecordedHistory returns a client of a fake cluster, and a running history of the namespace "ns".
+func newRecordedHistory(t *testing.T) (client.WithWatch, *History) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
@@ -34,9 +34,9 @@ func recorded(t *testing.T) (client.WithWatch, *History) {
 }
 
 func TestRecord(t *testing.T) {
-	c, h := recorded(t)
+	c, h := newRecordedHistory(t)
 	ctx := t.Context()
-	di := good()
+	di := newGoodItem()
 	di.ResourceVersion, di.ManagedFields = "", nil
 	elsewhere := di.DeepCopy()
 	elsewhere.Namespace = "elsewhere"
@@ -62,23 +62,23 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Stop()
-	if diff := cmp.Diff([]string{"a", "late"}, h.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"a", "late"}, h.ListNames()); diff != "" {
 		t.Errorf("Names(): -want, +got:\n%s", diff)
 	}
-	if got := len(h.Versions("a")); got != 2 {
+	if got := len(h.GetVersions("a")); got != 2 {
 		t.Errorf("Versions(a): got %d, want 2", got)
 	}
-	if got := len(h.Versions("late")); got != 3 {
+	if got := len(h.GetVersions("late")); got != 3 {
 		t.Errorf("Versions(late): got %d, want 3: created, changed, deleted", got)
 	}
-	if got := h.Versions("nobody"); got != nil {
+	if got := h.GetVersions("nobody"); got != nil {
 		t.Errorf("Versions(nobody): got %v, want none", got)
 	}
 	want := []string{
 		`one-write: ns/a@` + di.ResourceVersion + `: phase "Succeeded" was written without jobIDFinished`,
-		`finalizer: ns/late@` + h.Versions("late")[1].ResourceVersion + `: the phase is "Progressing", but the item lacks the finalizer`,
+		`finalizer: ns/late@` + h.GetVersions("late")[1].ResourceVersion + `: the phase is "Progressing", but the item lacks the finalizer`,
 	}
-	if diff := cmp.Diff(want, h.Faults()); diff != "" {
+	if diff := cmp.Diff(want, h.ListViolations()); diff != "" {
 		t.Errorf("Faults(): -want, +got:\n%s", diff)
 	}
 	if got, want := h.String(), "a: Progressing > Succeeded (2 versions); r []: m"; !strings.HasPrefix(got, want) {
@@ -87,9 +87,9 @@ func TestRecord(t *testing.T) {
 }
 
 func TestIncompleteHistory(t *testing.T) {
-	_, h := recorded(t)
+	_, h := newRecordedHistory(t)
 	h.add(watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "too old"}})
-	if got := h.Faults(); len(got) != 1 || !strings.Contains(got[0], "history of namespace ns: the watch failed") {
+	if got := h.ListViolations(); len(got) != 1 || !strings.Contains(got[0], "history of namespace ns: the watch failed") {
 		t.Errorf("Faults(): got %q", got)
 	}
 	if err := h.Sync(t.Context()); err == nil {
@@ -100,7 +100,7 @@ func TestIncompleteHistory(t *testing.T) {
 
 func TestJobMustNotFinishTwice(t *testing.T) {
 	ended := func(phase lsv1alpha1.DeployItemPhase, seconds int64) item {
-		di := good()
+		di := newGoodItem()
 		di.Status.Phase, di.Status.JobIDFinished = phase, di.Status.JobID
 		di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: new(metav1.NewTime(time.Unix(seconds, 0)))}
 		return di
@@ -111,15 +111,15 @@ func TestJobMustNotFinishTwice(t *testing.T) {
 		versions []item
 		want     bool
 	}{
-		"job that finished once":                     {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 5)}, false},
-		"job that finished again with another phase": {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Failed, 5)}, true},
-		"job that finished again at another time":    {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 6)}, true},
+		"job that finished once":                     {[]item{newGoodItem(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 5)}, false},
+		"job that finished again with another phase": {[]item{newGoodItem(), ended(phases.Succeeded, 5), ended(phases.Failed, 5)}, true},
+		"job that finished again at another time":    {[]item{newGoodItem(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 6)}, true},
 		"two jobs that finished once":                {[]item{ended(phases.Failed, 9), next}, false},
 	} {
 		found := ""
 		for _, c := range rules {
 			if c.Name == "ends-once" {
-				found = firstFault(c, tc.versions)
+				found = findViolation(c, tc.versions)
 			}
 		}
 		if (found != "") != tc.want {

@@ -44,7 +44,7 @@ type junitText struct {
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{Name: "conformance of " + r.Subject}
 	for _, result := range r.Results {
-		out.suiteOf(r.Subject, result.Revision).add(result)
+		out.getSuite(r.Subject, result.Revision).add(result)
 	}
 	body, err := xml.MarshalIndent(out, "", "  ")
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return nil
 }
 
-// suiteOf returns the suite of a revision, and creates it if necessary.
-func (s *junitSuites) suiteOf(subject string, revision contract.Revision) *junitSuite {
+// getSuite returns the suite of a revision, and creates it if necessary.
+func (s *junitSuites) getSuite(subject string, revision contract.Revision) *junitSuite {
 	name := subject + "." + string(revision)
 	i := slices.IndexFunc(s.Suites, func(suite junitSuite) bool { return suite.Name == name })
 	if i < 0 {
@@ -67,16 +67,16 @@ func (s *junitSuites) suiteOf(subject string, revision contract.Revision) *junit
 }
 
 func (s *junitSuite) add(result Result) {
-	c := junitCase{Class: s.Name, Name: result.Check.Title(), Time: fmt.Sprintf("%.3f", result.Took.Seconds())}
+	c := junitCase{Class: s.Name, Name: result.Check.SpecName(), Time: fmt.Sprintf("%.3f", result.Took.Seconds())}
 	switch result.Outcome {
-	case Fail:
+	case OutcomeFail:
 		s.Failures++
-		c.Failure = &junitText{Message: result.Check.Promise, Text: result.Seen}
-	case NotApplicable:
+		c.Failure = &junitText{Message: result.Check.Promise, Text: result.Evidence}
+	case OutcomeNotApplicable:
 		s.Skipped++
-		c.Skipped = &junitText{Message: result.Seen}
-	case Pass:
-		c.Out = result.Seen
+		c.Skipped = &junitText{Message: result.Evidence}
+	case OutcomePass:
+		c.Out = result.Evidence
 	}
 	s.Tests++
 	s.Cases = append(s.Cases, c)

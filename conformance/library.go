@@ -17,17 +17,17 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Library returns a function for Subject.Start that runs a deployer made with deployerlib. The deployer runs in its own
-// manager, without leader election and without a metrics endpoint. Durations that args does not set are short, as in
-// package landscapertest.
-func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.Config) error {
+// NewStartFunc returns a function for Subject.Start that runs a deployer made with deployerlib. The deployer runs in
+// its own manager, without leader election and without a metrics endpoint. Durations that args does not set are short,
+// as in package landscapertest.
+func NewStartFunc(args func() deployerlib.DeployerArgs) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
 		scheme, err := landscapertest.Scheme()
 		if err != nil {
 			return err
 		}
 		a := args()
-		shorten(&a)
+		setShortDurations(&a)
 		mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 			Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
 			Controller: config.Controller{SkipNameValidation: new(true)},
@@ -42,8 +42,8 @@ func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.C
 	}
 }
 
-// shorten sets short values for the durations that the caller did not set.
-func shorten(a *deployerlib.DeployerArgs) {
+// setShortDurations sets short values for the durations that the caller did not set.
+func setShortDurations(a *deployerlib.DeployerArgs) {
 	if a.Registerer == nil {
 		a.Registerer = prometheus.NewRegistry()
 	}

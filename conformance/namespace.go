@@ -118,10 +118,10 @@ func (ns *namespace) requestDeletion(ctx context.Context, di item) error {
 	foreign := ns.foreign[di.Name]
 	switch {
 	case di.DeletionTimestamp == nil:
-		if err := ns.env.ls.Mark(ctx, key); client.IgnoreNotFound(err) != nil {
+		if err := ns.env.ls.MarkForDeletion(ctx, key); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-	case ns.env.jobs() && di.Status.JobID == di.Status.JobIDFinished && !foreign:
+	case ns.env.usesJobs() && di.Status.JobID == di.Status.JobIDFinished && !foreign:
 		if _, err := ns.env.ls.Trigger(ctx, key); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

@@ -17,9 +17,9 @@ type Outcome string
 
 // These are the outcomes of a check.
 const (
-	Pass          Outcome = "pass"
-	Fail          Outcome = "FAIL"
-	NotApplicable Outcome = "n/a"
+	OutcomePass          Outcome = "pass"
+	OutcomeFail          Outcome = "FAIL"
+	OutcomeNotApplicable Outcome = "n/a"
 )
 
 // Result is the result of a check under one revision.
@@ -32,9 +32,9 @@ type Result struct {
 	Outcome Outcome
 	// Fault describes what is wrong. It is empty unless the check failed.
 	Fault string
-	// Seen is the evidence. If the check passed, Seen contains the phases of the items. If the check failed, Seen
-	// contains the fault and then the phases of the items. If the check does not apply, Seen contains only the reason.
-	Seen string
+	// Evidence contains the phases of the items if the check passed or failed. If the check failed, they follow the fault.
+	// If the check does not apply, Evidence contains only the reason.
+	Evidence string
 	// Took is the duration of the check.
 	Took time.Duration
 }
@@ -47,19 +47,19 @@ type Report struct {
 	Results []Result
 }
 
-// Failed returns the names of the checks that failed in a revision, in the order in which they ran.
-func (r *Report) Failed(revision contract.Revision) []string {
+// ListFailed returns the names of the checks that failed in a revision, in the order in which they ran.
+func (r *Report) ListFailed(revision contract.Revision) []string {
 	names := []string{}
 	for _, result := range r.Results {
-		if result.Outcome == Fail && result.Revision == revision {
+		if result.Outcome == OutcomeFail && result.Revision == revision {
 			names = append(names, result.Check.Name)
 		}
 	}
 	return names
 }
 
-// Count returns the number of checks with the given outcome.
-func (r *Report) Count(o Outcome) int {
+// CountOutcome returns the number of checks with the given outcome.
+func (r *Report) CountOutcome(o Outcome) int {
 	n := 0
 	for _, result := range r.Results {
 		if result.Outcome == o {
@@ -73,32 +73,32 @@ func (r *Report) Count(o Outcome) int {
 func (r *Report) Err() error {
 	var errs []error
 	for _, result := range r.Results {
-		if result.Outcome == Fail {
-			errs = append(errs, fmt.Errorf("%s revision, %s %s: %s", result.Revision, result.Check.Name, result.Check.Rows, result.Seen))
+		if result.Outcome == OutcomeFail {
+			errs = append(errs, fmt.Errorf("%s revision, %s %s: %s", result.Revision, result.Check.Name, result.Check.Rows, result.Evidence))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Row is the verdict for one row of the specification.
+// Row is the verdict for one promise of docs/behaviours.md.
 type Row struct {
 	// ID is the ID of the row, for example C10.
 	ID string
-	// Outcome is Fail if at least one check of the row failed. Otherwise, it is Pass if at least one check passed. If
-	// no check of the row applies, it is NotApplicable.
+	// Outcome is OutcomeFail if at least one check of the row failed. Otherwise, it is OutcomePass if at least one check
+	// passed. If no check of the row applies, it is OutcomeNotApplicable.
 	Outcome Outcome
 	// Failed lists the checks that failed, in the form revision/name.
 	Failed []string
 }
 
-// Rows returns the verdict for each row that the checks cover, sorted by family and number.
-func (r *Report) Rows() []Row {
+// ListRows returns the verdict for each row that the checks cover, sorted by family and number.
+func (r *Report) ListRows() []Row {
 	byID := map[string]*Row{}
 	var rows []*Row
 	for _, result := range r.Results {
-		for _, id := range result.Check.RowIDs() {
+		for _, id := range result.Check.ListRows() {
 			if byID[id] == nil {
-				byID[id] = &Row{ID: id, Outcome: NotApplicable}
+				byID[id] = &Row{ID: id, Outcome: OutcomeNotApplicable}
 				rows = append(rows, byID[id])
 			}
 			byID[id].add(result)
@@ -114,14 +114,14 @@ func (r *Report) Rows() []Row {
 
 func (w *Row) add(result Result) {
 	switch result.Outcome {
-	case Fail:
-		w.Outcome = Fail
+	case OutcomeFail:
+		w.Outcome = OutcomeFail
 		w.Failed = append(w.Failed, fmt.Sprintf("%s/%s", result.Revision, result.Check.Name))
-	case Pass:
-		if w.Outcome == NotApplicable {
-			w.Outcome = Pass
+	case OutcomePass:
+		if w.Outcome == OutcomeNotApplicable {
+			w.Outcome = OutcomePass
 		}
-	case NotApplicable:
+	case OutcomeNotApplicable:
 	}
 }
 

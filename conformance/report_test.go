@@ -19,7 +19,7 @@ import (
 // check returns the check with the given name.
 func check(t *testing.T, name string) conformance.Check {
 	t.Helper()
-	for _, c := range conformance.Checks() {
+	for _, c := range conformance.AllChecks() {
 		if c.Name == name {
 			return c
 		}
@@ -28,20 +28,20 @@ func check(t *testing.T, name string) conformance.Check {
 	return conformance.Check{}
 }
 
-// report returns a report with a passed, a failed and a skipped check.
-func report(t *testing.T) *conformance.Report {
+// newReport returns a report with a passed, a failed and a skipped check.
+func newReport(t *testing.T) *conformance.Report {
 	t.Helper()
 	return &conformance.Report{Subject: "sample", Results: []conformance.Result{
-		{Check: check(t, "succeeds"), Revision: contract.RevisionJobID, Outcome: conformance.Pass, Seen: "valid: Init > Succeeded (4 versions)", Took: 1500 * time.Millisecond},
-		{Check: check(t, "deployer"), Revision: contract.RevisionJobID, Outcome: conformance.Fail, Fault: "status.deployer is {}", Seen: "status.deployer is {}\nvalid: Succeeded (2 versions)", Took: 61 * time.Millisecond},
-		{Check: check(t, "uninstall"), Revision: contract.RevisionJobID, Outcome: conformance.NotApplicable, Seen: "the subject cannot report whether objects are deployed"},
-		{Check: check(t, "succeeds"), Revision: contract.RevisionAnnotation, Outcome: conformance.Fail, Fault: "a valid item ended as \"Failed\"", Seen: "a valid item ended as \"Failed\""},
+		{Check: check(t, "succeeds"), Revision: contract.RevisionJobID, Outcome: conformance.OutcomePass, Evidence: "valid: Init > Succeeded (4 versions)", Took: 1500 * time.Millisecond},
+		{Check: check(t, "deployer"), Revision: contract.RevisionJobID, Outcome: conformance.OutcomeFail, Fault: "status.deployer is {}", Evidence: "status.deployer is {}\nvalid: Succeeded (2 versions)", Took: 61 * time.Millisecond},
+		{Check: check(t, "uninstall"), Revision: contract.RevisionJobID, Outcome: conformance.OutcomeNotApplicable, Evidence: "the subject cannot report whether objects are deployed"},
+		{Check: check(t, "succeeds"), Revision: contract.RevisionAnnotation, Outcome: conformance.OutcomeFail, Fault: "a valid item ended as \"Failed\"", Evidence: "a valid item ended as \"Failed\""},
 	}}
 }
 
 func TestWriteTable(t *testing.T) {
 	var got strings.Builder
-	if err := report(t).WriteTable(&got); err != nil {
+	if err := newReport(t).WriteTable(&got); err != nil {
 		t.Fatal(err)
 	}
 	want := `Conformance of sample: 1 passed, 2 failed, 1 not applicable
@@ -78,7 +78,7 @@ func TestWriteTableShowsInapplicableRevisionInOneLine(t *testing.T) {
 	r := &conformance.Report{Subject: "sample"}
 	for _, name := range []string{"succeeds", "deployer"} {
 		r.Results = append(r.Results, conformance.Result{
-			Check: check(t, name), Revision: contract.RevisionAnnotation, Outcome: conformance.NotApplicable, Seen: "another revision",
+			Check: check(t, name), Revision: contract.RevisionAnnotation, Outcome: conformance.OutcomeNotApplicable, Evidence: "another revision",
 		})
 	}
 	var got strings.Builder
@@ -101,14 +101,14 @@ rows
 }
 
 func TestLine(t *testing.T) {
-	if got, want := report(t).Results[0].Line(), "pass    1.5s  job-id/succeeds"; got != want {
+	if got, want := newReport(t).Results[0].Format(), "pass    1.5s  job-id/succeeds"; got != want {
 		t.Errorf("Line(): want %q, got %q", want, got)
 	}
 }
 
 func TestWriteJUnit(t *testing.T) {
 	var got strings.Builder
-	if err := report(t).WriteJUnit(&got); err != nil {
+	if err := newReport(t).WriteJUnit(&got); err != nil {
 		t.Fatal(err)
 	}
 	if err := xml.Unmarshal([]byte(got.String()), new(struct{})); err != nil {
@@ -136,17 +136,17 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 var errFull = errors.New("no space left")
 
 func TestReportReturnsWriteErrors(t *testing.T) {
-	if err := report(t).WriteTable(full{}); !errors.Is(err, errFull) {
+	if err := newReport(t).WriteTable(full{}); !errors.Is(err, errFull) {
 		t.Errorf("WriteTable(...): want %v, got %v", errFull, err)
 	}
-	if err := report(t).WriteJUnit(full{}); !errors.Is(err, errFull) {
+	if err := newReport(t).WriteJUnit(full{}); !errors.Is(err, errFull) {
 		t.Errorf("WriteJUnit(...): want %v, got %v", errFull, err)
 	}
 }
 
 func TestFailed(t *testing.T) {
-	r := report(t)
-	if diff := cmp.Diff([]string{"deployer"}, r.Failed(contract.RevisionJobID)); diff != "" {
+	r := newReport(t)
+	if diff := cmp.Diff([]string{"deployer"}, r.ListFailed(contract.RevisionJobID)); diff != "" {
 		t.Errorf("Failed(job-id): -want, +got:\n%s", diff)
 	}
 	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "annotation revision, succeeds [C10, L34]: a valid item ended") {
@@ -158,13 +158,13 @@ func TestFailed(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	got := report(t).Rows()
+	got := newReport(t).ListRows()
 	want := []conformance.Row{
-		{ID: "C10", Outcome: conformance.Fail, Failed: []string{"annotation/succeeds"}},
-		{ID: "C11", Outcome: conformance.Fail, Failed: []string{"job-id/deployer"}},
-		{ID: "C13", Outcome: conformance.NotApplicable},
-		{ID: "L33", Outcome: conformance.NotApplicable},
-		{ID: "L34", Outcome: conformance.Fail, Failed: []string{"annotation/succeeds"}},
+		{ID: "C10", Outcome: conformance.OutcomeFail, Failed: []string{"annotation/succeeds"}},
+		{ID: "C11", Outcome: conformance.OutcomeFail, Failed: []string{"job-id/deployer"}},
+		{ID: "C13", Outcome: conformance.OutcomeNotApplicable},
+		{ID: "L33", Outcome: conformance.OutcomeNotApplicable},
+		{ID: "L34", Outcome: conformance.OutcomeFail, Failed: []string{"annotation/succeeds"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Rows(): -want, +got:\n%s", diff)
@@ -174,7 +174,7 @@ func TestRows(t *testing.T) {
 func TestTable(t *testing.T) {
 	rows := regexp.MustCompile(`^\[(C|L|Lx)\d+(, (C|L|Lx)\d+)*\]$`)
 	names, covered := map[string]bool{}, map[string]bool{}
-	for _, c := range conformance.Checks() {
+	for _, c := range conformance.AllChecks() {
 		if c.Name == "" || names[c.Name] {
 			t.Errorf("check %q: the name is empty or not unique", c.Name)
 		}
@@ -182,11 +182,11 @@ func TestTable(t *testing.T) {
 		if !rows.MatchString(c.Rows) || c.Promise == "" || strings.ContainsAny(c.Promise, "[]\n") {
 			t.Errorf("check %q: want rows in brackets and a promise in one line, got %q, %q", c.Name, c.Rows, c.Promise)
 		}
-		for _, id := range c.RowIDs() {
+		for _, id := range c.ListRows() {
 			covered[id] = true
 		}
-		if c.Title() != c.Promise+" "+c.Rows {
-			t.Errorf("check %q: Title() = %q", c.Name, c.Title())
+		if c.SpecName() != c.Promise+" "+c.Rows {
+			t.Errorf("check %q: Title() = %q", c.Name, c.SpecName())
 		}
 	}
 	for _, id := range []string{"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "C11", "C12", "C13", "C14", "C15"} {

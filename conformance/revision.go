@@ -22,13 +22,13 @@ type revisionFeatures struct {
 
 var features = map[contract.Revision]revisionFeatures{
 	contract.RevisionJobID:      {jobs: true, definitions: controlplane.CRDs, statusField: "jobID"},
-	contract.RevisionAnnotation: {definitions: controlplane.ClassicCRDs, statusField: "phase"},
+	contract.RevisionAnnotation: {definitions: controlplane.AnnotationRevisionCRDs, statusField: "phase"},
 }
 
 // revisionOf returns the newest revision whose status field exists in the given CustomResourceDefinition of deploy
 // items. It returns "" if there is none.
 func revisionOf(crd *apiextv1.CustomResourceDefinition) contract.Revision {
-	for _, r := range contract.Revisions() {
+	for _, r := range contract.AllRevisions() {
 		for _, v := range crd.Spec.Versions {
 			if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 				continue

@@ -11,10 +11,10 @@ import (
 // TestRevisions checks that the map `features` contains all revisions. It also checks that revisionOf recognizes each
 // revision by its definitions.
 func TestRevisions(t *testing.T) {
-	if got, want := len(features), len(contract.Revisions()); got != want {
+	if got, want := len(features), len(contract.AllRevisions()); got != want {
 		t.Errorf("got %d revisions, want %d", got, want)
 	}
-	for _, revision := range contract.Revisions() {
+	for _, revision := range contract.AllRevisions() {
 		t.Run(string(revision)+" [F52]", func(t *testing.T) {
 			f, known := features[revision]
 			if !known {

@@ -21,7 +21,7 @@ var rules = []Check{
 		Promise: "at every moment: while jobIDFinished equals jobID the phase is final",
 		rule: func(_, now item) string {
 			s := now.Status
-			return broken(s.JobID == "" || s.JobID != s.JobIDFinished || contract.IsFinal(s.Phase), "the job has finished, but the phase is %q", s.Phase)
+			return formatViolation(s.JobID == "" || s.JobID != s.JobIDFinished || contract.IsFinal(s.Phase), "the job has finished, but the phase is %q", s.Phase)
 		},
 	},
 	{
@@ -29,7 +29,7 @@ var rules = []Check{
 		Promise: "at every moment: a final phase and jobIDFinished appear in one write",
 		rule: func(before, now item) string {
 			ends := contract.IsFinal(now.Status.Phase) && now.Status.Phase != before.Status.Phase
-			return broken(!ends || now.Status.JobID == now.Status.JobIDFinished, "phase %q was written without jobIDFinished", now.Status.Phase)
+			return formatViolation(!ends || now.Status.JobID == now.Status.JobIDFinished, "phase %q was written without jobIDFinished", now.Status.Phase)
 		},
 	},
 	{
@@ -37,8 +37,8 @@ var rules = []Check{
 		Promise: "at every moment: jobIDFinished belongs to the job and is never removed, and the ID of an unfinished job does not change",
 		rule: func(before, now item) string {
 			b, s := before.Status, now.Status
-			return broken(b.JobIDFinished == s.JobIDFinished || s.JobIDFinished == s.JobID, "jobIDFinished is %q, but jobID is %q", s.JobIDFinished, s.JobID) +
-				broken(b.JobID == s.JobID || b.JobID == b.JobIDFinished, "jobID changed to %q before the previous job had finished", s.JobID)
+			return formatViolation(b.JobIDFinished == s.JobIDFinished || s.JobIDFinished == s.JobID, "jobIDFinished is %q, but jobID is %q", s.JobIDFinished, s.JobID) +
+				formatViolation(b.JobID == s.JobID || b.JobID == b.JobIDFinished, "jobID changed to %q before the previous job had finished", s.JobID)
 		},
 	},
 	{
@@ -47,8 +47,8 @@ var rules = []Check{
 		rule: func(before, now item) string {
 			b, s := before.Status, now.Status
 			ended := b.JobID != "" && b.JobID == b.JobIDFinished && b.JobID == s.JobID
-			return broken(!ended || b.Phase == s.Phase && finishedAt(b) == finishedAt(s),
-				"the job ended with phase %q at %s, and then a second time with phase %q at %s", b.Phase, finishedAt(b), s.Phase, finishedAt(s))
+			return formatViolation(!ended || b.Phase == s.Phase && formatFinishTime(b) == formatFinishTime(s),
+				"the job ended with phase %q at %s, and then a second time with phase %q at %s", b.Phase, formatFinishTime(b), s.Phase, formatFinishTime(s))
 		},
 	},
 	{
@@ -56,14 +56,14 @@ var rules = []Check{
 		rule: func(before, now item) string {
 			began := now.Status.JobID != before.Status.JobID // another job has been requested, but its run has not begun
 			failed := now.Status.Phase == phases.Failed || now.Status.Phase == phases.DeleteFailed
-			return broken(!failed || began || now.Status.LastError != nil, "the phase is %q, but lastError is not set", now.Status.Phase)
+			return formatViolation(!failed || began || now.Status.LastError != nil, "the phase is %q, but lastError is not set", now.Status.Phase)
 		},
 	},
 	{
 		Name: "error-shape", Rows: "[C10]", Promise: "at every moment: lastError has operation, reason, message and times",
 		rule: func(_, now item) string {
 			e := now.Status.LastError
-			return broken(e == nil || e.Operation != "" && e.Reason != "" && e.Message != "" && !e.LastTransitionTime.IsZero() && !e.LastUpdateTime.IsZero(),
+			return formatViolation(e == nil || e.Operation != "" && e.Reason != "" && e.Message != "" && !e.LastTransitionTime.IsZero() && !e.LastUpdateTime.IsZero(),
 				"lastError is %+v", e)
 		},
 	},
@@ -71,7 +71,7 @@ var rules = []Check{
 		Name: "observed-generation", Rows: "[C7]", Promise: "at every moment: observedGeneration is not greater than the generation and never decreases",
 		rule: func(before, now item) string {
 			b, s := before.Status.ObservedGeneration, now.Status.ObservedGeneration
-			return broken(s <= now.Generation && s >= b, "observedGeneration changed from %d to %d, and the generation is %d", b, s, now.Generation)
+			return formatViolation(s <= now.Generation && s >= b, "observedGeneration changed from %d to %d, and the generation is %d", b, s, now.Generation)
 		},
 	},
 	{
@@ -81,20 +81,20 @@ var rules = []Check{
 			if now.Status.JobID != "" {
 				known = append(known, phases.InitDelete, phases.DeleteFailed)
 			}
-			return broken(slices.Contains(known, now.Status.Phase), "this revision has no phase %q", now.Status.Phase)
+			return formatViolation(slices.Contains(known, now.Status.Phase), "this revision has no phase %q", now.Status.Phase)
 		},
 	},
 	{
 		Name: "deprecated", Rows: "[C9]", Revision: contract.RevisionJobID, Promise: "at every moment: the deprecated field deployItemPhase is empty",
 		rule: func(_, now item) string {
-			return broken(now.Status.DeployerPhase == nil, "deployItemPhase is set")
+			return formatViolation(now.Status.DeployerPhase == nil, "deployItemPhase is set")
 		},
 	},
 	{
 		Name: "spec-untouched", Rows: "[C7, L25]", Promise: "at every moment: only Landscaper writes the spec",
 		rule: func(_, now item) string {
 			for _, entry := range now.ManagedFields {
-				if entry.Manager != landscaper && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+				if entry.Manager != fieldManager && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
 					return fmt.Sprintf("field manager %q wrote the spec", entry.Manager)
 				}
 			}
@@ -105,63 +105,63 @@ var rules = []Check{
 		Name: "finalizer", Rows: "[C13, Lx6]", Promise: "at every moment: an item in progress or deployed has Landscaper's finalizer until it is deleted",
 		rule: func(_, now item) string {
 			fresh := now.Status.Phase == "" || now.Status.Phase == phases.Init
-			return broken(fresh || now.DeletionTimestamp != nil || contract.HasOurFinalizer(now), "the phase is %q, but the item lacks the finalizer", now.Status.Phase)
+			return formatViolation(fresh || now.DeletionTimestamp != nil || contract.HasLandscaperFinalizer(now), "the phase is %q, but the item lacks the finalizer", now.Status.Phase)
 		},
 	},
 	{
 		Name: "says-who", Rows: "[C5, C11]", Promise: "at every moment: an item with a phase shows its deployer and when its run began",
 		rule: func(_, now item) string {
 			s := now.Status
-			return broken(s.Phase == "" || !s.LastReconcileTime.IsZero() && s.Deployer.Name != "", "the phase is %q, lastReconcileTime is %v, and the name of the deployer is %q", s.Phase, s.LastReconcileTime, s.Deployer.Name)
+			return formatViolation(s.Phase == "" || !s.LastReconcileTime.IsZero() && s.Deployer.Name != "", "the phase is %q, lastReconcileTime is %v, and the name of the deployer is %q", s.Phase, s.LastReconcileTime, s.Deployer.Name)
 		},
 	},
 }
 
-// finishedAt returns the time at which a job ended, as text.
-func finishedAt(s lsv1alpha1.DeployItemStatus) string {
+// formatFinishTime returns the time at which a job ended, as text.
+func formatFinishTime(s lsv1alpha1.DeployItemStatus) string {
 	if s.TransitionTimes == nil || s.TransitionTimes.FinishedTime == nil {
 		return "no time"
 	}
 	return s.TransitionTimes.FinishedTime.UTC().Format(time.RFC3339)
 }
 
-// broken returns the formatted text, or "" if ok is true.
-func broken(ok bool, format string, args ...any) string {
+// formatViolation returns the formatted text, or "" if ok is true.
+func formatViolation(ok bool, format string, args ...any) string {
 	if ok {
 		return ""
 	}
 	return fmt.Sprintf(format, args...) + " "
 }
 
-// judged collects the violations of rules in all histories of a revision.
-type judged struct {
+// ruleResults collects the violations of rules in all histories of a revision.
+type ruleResults struct {
 	mu              sync.Mutex
 	items, versions int
 	faults          map[string][]string // the key is the name of the rule
 }
 
-// rulesOf returns the rules of a revision.
-func rulesOf(revision contract.Revision) []Check {
+// listRules returns the rules of a revision.
+func listRules(revision contract.Revision) []Check {
 	return slices.DeleteFunc(slices.Clone(rules), func(c Check) bool { return c.Revision != "" && c.Revision != revision })
 }
 
 // add checks a history against the rules.
-func (j *judged) add(h *History) {
+func (j *ruleResults) add(h *History) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, name := range h.Names() {
-		versions := h.Versions(name)
+	for _, name := range h.ListNames() {
+		versions := h.GetVersions(name)
 		j.items, j.versions = j.items+1, j.versions+len(versions)
-		for _, c := range rulesOf(h.revision) {
-			if fault := firstFault(c, versions); fault != "" {
+		for _, c := range listRules(h.revision) {
+			if fault := findViolation(c, versions); fault != "" {
 				j.faults[c.Name] = append(j.faults[c.Name], fault)
 			}
 		}
 	}
 }
 
-// firstFault returns the first violation of a rule in the versions of an item, or "".
-func firstFault(c Check, versions []item) string {
+// findViolation returns the first violation of a rule in the versions of an item, or "".
+func findViolation(c Check, versions []item) string {
 	before := versions[0]
 	for _, now := range versions {
 		if fault := strings.TrimSpace(c.rule(before, now)); fault != "" {
@@ -175,8 +175,8 @@ func firstFault(c Check, versions []item) string {
 // shownFaults is the maximum number of violations of a rule that are shown.
 const shownFaults = 3
 
-// verdict returns the result of a rule so far.
-func (j *judged) verdict(c Check) (failed, seen string) {
+// getResult returns the result of a rule so far.
+func (j *ruleResults) getResult(c Check) (failed, seen string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	seen = fmt.Sprintf("%d versions of %d items", j.versions, j.items)

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// good returns an item whose job is in progress and that violates no rule.
-func good() item {
+// newGoodItem returns an item whose job is in progress and that violates no rule.
+func newGoodItem() item {
 	at := metav1.NewTime(time.Unix(1, 0))
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.Generation, di.Finalizers = "ns", "a", 2, []string{lsv1alpha1.LandscaperFinalizer}
-	di.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: landscaper, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
+	di.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: fieldManager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	di.Status = lsv1alpha1.DeployItemStatus{
 		Phase: phases.Progressing, ObservedGeneration: 2, LastReconcileTime: &at, Deployer: lsv1alpha1.DeployerInformation{Name: "d"},
 		JobID: "2", JobIDFinished: "1",
@@ -43,16 +43,16 @@ func TestRules(t *testing.T) {
 		"says-who":            {func(di item) { di.Status.LastReconcileTime = nil }, `the phase is "Progressing", lastReconcileTime is <nil>`},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			bad := good()
+			bad := newGoodItem()
 			tc.now(bad)
 			found := false
 			for _, c := range rules {
-				if fault := firstFault(c, []item{good(), good()}); fault != "" {
+				if fault := findViolation(c, []item{newGoodItem(), newGoodItem()}); fault != "" {
 					t.Errorf("rule %s on a good history: got %q", c.Name, fault)
 				}
 				if c.Name == rule {
 					found = true
-					if fault := firstFault(c, []item{good(), bad}); !strings.Contains(fault, tc.want) {
+					if fault := findViolation(c, []item{newGoodItem(), bad}); !strings.Contains(fault, tc.want) {
 						t.Errorf("rule %s: want %q, got %q", c.Name, tc.want, fault)
 					}
 				}
@@ -70,11 +70,11 @@ func TestRules(t *testing.T) {
 		"the deployer is not named":              func(di item) { di.Status.Deployer.Name = "" },
 		"a failed deletion without an error":     func(di item) { di.Status.Phase, di.Status.LastError = phases.DeleteFailed, nil },
 	} {
-		bad := good()
+		bad := newGoodItem()
 		now(bad)
 		broken := ""
 		for _, c := range rules {
-			broken += firstFault(c, []item{good(), bad})
+			broken += findViolation(c, []item{newGoodItem(), bad})
 		}
 		if broken == "" {
 			t.Errorf("%s: want a violation of a rule, got none", name)
@@ -83,8 +83,8 @@ func TestRules(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	j := judged{faults: map[string][]string{"one-write": {"a", "b", "c", "d", "e"}}, items: 7, versions: 30}
-	failed, seen := j.verdict(Check{Name: "one-write"})
+	j := ruleResults{faults: map[string][]string{"one-write": {"a", "b", "c", "d", "e"}}, items: 7, versions: 30}
+	failed, seen := j.getResult(Check{Name: "one-write"})
 	if failed != "a\nb\nc\nand 2 more items" || seen != "30 versions of 7 items" {
 		t.Errorf("verdict(...): got %q, %q", failed, seen)
 	}

@@ -29,17 +29,17 @@ type Subject struct {
 	// Type is the type of deploy items for which the deployer is responsible.
 	Type lsv1alpha1.DeployItemType
 
-	// Start runs the deployer in this process until ctx is done. The parameter `config` contains the connection to the
-	// cluster with the deploy items. After the first start, Start is called again for each restart. For a deployer made
-	// with deployerlib, use [Library].
+	// Start runs the deployer in this process until ctx is done. It connects to the cluster with the deploy items
+	// through config. After the first start, Start is called again for each restart. For a deployer made with
+	// deployerlib, use [NewStartFunc].
 	Start func(ctx context.Context, config *rest.Config) error
 	// Command returns a command that runs the deployer with a kubeconfig file. Command must not start the command.
 	// After the first start, Command is called again for each restart. Leader election should be disabled or fast,
 	// because a killed process does not release its lease.
 	Command func(kubeconfig string) *exec.Cmd
 
-	// Target returns the spec of the Target to which the items refer. The parameter `config` has administrator access
-	// to the cluster with the deploy items. If Target is nil, the items have no Target.
+	// Target returns the spec of the Target to which the items refer. Through config, it has administrator access to
+	// the cluster with the deploy items. If Target is nil, the items have no Target.
 	Target func(config *rest.Config) (lsv1alpha1.TargetSpec, error)
 	// TargetLabels are the labels of the Target to which the items refer. If the deployer has target selectors, they
 	// must match these labels.
@@ -51,9 +51,8 @@ type Subject struct {
 	// Valid returns a configuration with which an item succeeds quickly. A string or []byte must contain JSON. Any
 	// other value is marshaled.
 	Valid func(item types.NamespacedName) any
-	// Invalid returns a configuration with which an item can never succeed. The parameter `note` is a text, which may
-	// be long. If the deployer's error message quotes a part of the configuration, that part should contain the note.
-	// This field is optional.
+	// Invalid returns a configuration with which an item can never succeed. If the deployer's error message quotes a
+	// part of the configuration, that part should contain note, which may be long. This field is optional.
 	Invalid func(item types.NamespacedName, note string) any
 	// Slow returns a configuration with which a run lasts until Finish is called. If Finish is nil, the run must last
 	// long enough for a check to kill the deployer during the run. This field is optional.
@@ -105,7 +104,7 @@ type Options struct {
 
 // Exception names a check that a deployer is known to fail.
 type Exception struct {
-	// Check is the name of one of [Checks].
+	// Check is the name of one of [AllChecks].
 	Check string
 	// Revision limits the exception to one revision. By default, the exception applies to both revisions.
 	Revision contract.Revision
@@ -148,7 +147,7 @@ func (s Subject) withDefaults() Subject {
 		s.Parallel = 4
 	}
 	if len(s.Revisions) == 0 {
-		s.Revisions = contract.Revisions()
+		s.Revisions = contract.AllRevisions()
 	}
 	s.Observe = oneAtATime(s.Observe)
 	return s
@@ -180,7 +179,7 @@ func (s Subject) Validate() error {
 	check((s.Start == nil) != (s.Command == nil), "start, command: set exactly one of them")
 	check(s.Parallel >= 0, "parallel: is %d, want at least 1", s.Parallel)
 	known := func(name string) bool {
-		return slices.ContainsFunc(Checks(), func(c Check) bool { return c.Name == name })
+		return slices.ContainsFunc(AllChecks(), func(c Check) bool { return c.Name == name })
 	}
 	for i, name := range s.Only {
 		check(known(name), "only[%d]: there is no check %q", i, name)

@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// sample returns a valid subject.
-func sample() conformance.Subject {
+// newSampleSubject returns a valid subject.
+func newSampleSubject() conformance.Subject {
 	return conformance.Subject{
 		Name: "sample", Type: "example.com/sample",
 		Start: func(context.Context, *rest.Config) error { return nil },
@@ -25,7 +25,7 @@ func sample() conformance.Subject {
 }
 
 func TestSubjectValidate(t *testing.T) {
-	if err := sample().Validate(); err != nil {
+	if err := newSampleSubject().Validate(); err != nil {
 		t.Errorf("Validate(): %v", err)
 	}
 	for name, tc := range map[string]struct {
@@ -38,14 +38,14 @@ func TestSubjectValidate(t *testing.T) {
 		"NoValid":        {"Every check needs a valid item.", func(s *conformance.Subject) { s.Valid = nil }, "valid: required"},
 		"NoStart":        {"Nothing could be started.", func(s *conformance.Subject) { s.Start = nil }, "start, command: set exactly one of them"},
 		"StartTwice":     {"It is not clear what to start.", func(s *conformance.Subject) { s.Command = func(string) *exec.Cmd { return nil } }, "start, command: set exactly one of them"},
-		"UnknownCheck":   {"A misspelt exception would be none.", except(conformance.Exception{Check: "abbort", Reason: "x"}), `there is no check "abbort"`},
+		"UnknownCheck":   {"A misspelt exception would be none.", withException(conformance.Exception{Check: "abbort", Reason: "x"}), `there is no check "abbort"`},
 		"UnknownOnly":    {"A misspelt name would select nothing.", func(s *conformance.Subject) { s.Only = []string{"abort", "abbort"} }, `only[1]: there is no check "abbort"`},
 		"NoneAtATime":    {"Nothing would ever run.", func(s *conformance.Subject) { s.Parallel = -1 }, "parallel: is -1, want at least 1"},
-		"NoReason":       {"An exception needs a reason.", except(conformance.Exception{Check: "abort"}), "exceptions[0]: reason: required"},
+		"NoReason":       {"An exception needs a reason.", withException(conformance.Exception{Check: "abort"}), "exceptions[0]: reason: required"},
 		"OtherRevisions": {"There are two revisions.", func(s *conformance.Subject) { s.Revisions = []contract.Revision{"v3"} }, `there is no revision "v3"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := sample()
+			s := newSampleSubject()
 			tc.change(&s)
 			if err := s.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\nValidate(): want an error with %q, got %v", tc.reason, tc.want, err)
@@ -57,6 +57,6 @@ func TestSubjectValidate(t *testing.T) {
 	}
 }
 
-func except(e conformance.Exception) func(*conformance.Subject) {
+func withException(e conformance.Exception) func(*conformance.Subject) {
 	return func(s *conformance.Subject) { s.Exceptions = []conformance.Exception{e} }
 }

@@ -26,9 +26,9 @@ type suite struct {
 	err, interrupted error
 }
 
-// begin starts a suite, which runs to its end or until stop is called.
-func begin(ctx context.Context, subject Subject, revision contract.Revision) *suite {
-	s := &suite{subject: subject, revision: revision, checks: subject.checks(revision), results: map[string]chan Result{}, done: make(chan struct{})}
+// startSuite starts a suite, which runs to its end or until stop is called.
+func startSuite(ctx context.Context, subject Subject, revision contract.Revision) *suite {
+	s := &suite{subject: subject, revision: revision, checks: subject.listChecks(revision), results: map[string]chan Result{}, done: make(chan struct{})}
 	for _, check := range s.checks {
 		s.results[check.Name] = make(chan Result, 1)
 	}
@@ -51,7 +51,7 @@ func (s *suite) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.sideBySide(ctx, e)
+	s.runConcurrently(ctx, e)
 	for _, check := range s.checks {
 		if check.alone || check.rule != nil {
 			s.runCheck(ctx, e, check)
@@ -60,8 +60,8 @@ func (s *suite) run(ctx context.Context) error {
 	return e.close()
 }
 
-// sideBySide runs the checks that may run concurrently, as many at a time as the subject allows.
-func (s *suite) sideBySide(ctx context.Context, e *env) {
+// runConcurrently runs the checks that may run concurrently, as many at a time as the subject allows.
+func (s *suite) runConcurrently(ctx context.Context, e *env) {
 	group := errgroup.Group{}
 	group.SetLimit(s.subject.Parallel)
 	for _, check := range s.checks {
@@ -98,14 +98,14 @@ func (s *suite) result(ctx context.Context, check Check) (Result, error) {
 			return result, nil
 		}
 		<-s.done
-		return Result{}, s.fault()
+		return Result{}, s.getError()
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	}
 }
 
-// fault returns the reason why results are missing. Call it after the suite has ended.
-func (s *suite) fault() error { return errors.Join(s.err, s.interrupted) }
+// getError returns the reason why results are missing. Call it after the suite has ended.
+func (s *suite) getError() error { return errors.Join(s.err, s.interrupted) }
 
 // stop interrupts the suite and waits for its end. Checks that were still running do not cause an error.
 func (s *suite) stop() error {

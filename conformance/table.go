@@ -16,8 +16,8 @@ import (
 // finally a line per failure.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Conformance of %s: %s\n", r.Subject, r.counts())
-	for _, revision := range r.revisions() {
+	fmt.Fprintf(&b, "Conformance of %s: %s\n", r.Subject, r.formatCounts())
+	for _, revision := range r.listRevisions() {
 		fmt.Fprintf(&b, "\n%s revision\n", revision)
 		r.writeRevision(&b, revision)
 	}
@@ -29,12 +29,12 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return nil
 }
 
-func (r *Report) counts() string {
-	return fmt.Sprintf("%d passed, %d failed, %d not applicable", r.Count(Pass), r.Count(Fail), r.Count(NotApplicable))
+func (r *Report) formatCounts() string {
+	return fmt.Sprintf("%d passed, %d failed, %d not applicable", r.CountOutcome(OutcomePass), r.CountOutcome(OutcomeFail), r.CountOutcome(OutcomeNotApplicable))
 }
 
-// revisions returns the revisions that have results, in the order in which they ran.
-func (r *Report) revisions() []contract.Revision {
+// listRevisions returns the revisions that have results, in the order in which they ran.
+func (r *Report) listRevisions() []contract.Revision {
 	var seen []contract.Revision
 	for _, result := range r.Results {
 		if !slices.Contains(seen, result.Revision) {
@@ -55,8 +55,8 @@ func (r *Report) writeRevision(b *strings.Builder, revision contract.Revision) {
 			continue
 		}
 		all++
-		if result.Outcome == NotApplicable {
-			reasons[result.Seen]++
+		if result.Outcome == OutcomeNotApplicable {
+			reasons[result.Evidence]++
 		}
 	}
 	for reason, n := range reasons {
@@ -79,23 +79,23 @@ const evidence = "              "
 // fault and then the rest of the evidence.
 func (r Result) write(b *strings.Builder, width int) {
 	took := ""
-	if r.Outcome != NotApplicable {
+	if r.Outcome != OutcomeNotApplicable {
 		took = fmt.Sprintf("%.1fs", r.Took.Seconds())
 	}
-	fmt.Fprintf(b, "  %-4s  %5s  %-*s  %s\n", r.Outcome, took, width, r.Check.Name, r.Check.Title())
+	fmt.Fprintf(b, "  %-4s  %5s  %-*s  %s\n", r.Outcome, took, width, r.Check.Name, r.Check.SpecName())
 	for line := range strings.Lines(r.Fault) {
 		fmt.Fprintf(b, "%s ! %s\n", evidence, strings.TrimSpace(line))
 	}
-	for line := range strings.Lines(strings.TrimSpace(strings.TrimPrefix(r.Seen, r.Fault))) {
+	for line := range strings.Lines(strings.TrimSpace(strings.TrimPrefix(r.Evidence, r.Fault))) {
 		fmt.Fprintf(b, "%s   %s\n", evidence, strings.TrimSpace(line))
 	}
 }
 
 // writeRows writes the verdict for each row.
 func (r *Report) writeRows(b *strings.Builder) {
-	rows := r.Rows()
+	rows := r.ListRows()
 	fmt.Fprint(b, "\nrows\n")
-	for _, outcome := range []Outcome{Pass, NotApplicable} {
+	for _, outcome := range []Outcome{OutcomePass, OutcomeNotApplicable} {
 		var ids []string
 		for _, row := range rows {
 			if row.Outcome == outcome {
@@ -107,7 +107,7 @@ func (r *Report) writeRows(b *strings.Builder) {
 		}
 	}
 	for _, row := range rows {
-		if row.Outcome == Fail {
+		if row.Outcome == OutcomeFail {
 			fmt.Fprintf(b, "  %-4s  %-3s  %s\n", row.Outcome, row.ID, strings.Join(row.Failed, ", "))
 		}
 	}
@@ -115,20 +115,20 @@ func (r *Report) writeRows(b *strings.Builder) {
 
 // writeFailures writes one line per failure, with the first line of the fault.
 func (r *Report) writeFailures(b *strings.Builder) {
-	if r.Count(Fail) == 0 {
-		fmt.Fprintf(b, "\n%s\n", r.counts())
+	if r.CountOutcome(OutcomeFail) == 0 {
+		fmt.Fprintf(b, "\n%s\n", r.formatCounts())
 		return
 	}
-	fmt.Fprintf(b, "\n%s. Failed:\n", r.counts())
+	fmt.Fprintf(b, "\n%s. Failed:\n", r.formatCounts())
 	for _, result := range r.Results {
-		if result.Outcome == Fail {
-			first, _, _ := strings.Cut(result.Seen, "\n")
+		if result.Outcome == OutcomeFail {
+			first, _, _ := strings.Cut(result.Evidence, "\n")
 			fmt.Fprintf(b, "  %s/%s: %s\n", result.Revision, result.Check.Name, first)
 		}
 	}
 }
 
-// Line returns the result as one line: outcome, duration, revision and name.
-func (r Result) Line() string {
+// Format returns the result as one line: outcome, duration, revision and name.
+func (r Result) Format() string {
 	return fmt.Sprintf("%-4s  %6s  %s/%s", r.Outcome, r.Took.Round(10*time.Millisecond), r.Revision, r.Check.Name)
 }

@@ -92,42 +92,42 @@ func (t *testContext) require(ok bool, format string, args ...any) {
 	}
 }
 
-func (t *testContext) bounds() Bounds { return t.env.subject.Bounds }
+func (t *testContext) getBounds() Bounds { return t.env.subject.Bounds }
 
-// jobs reports whether Landscaper requests runs with job IDs in this revision.
-func (t *testContext) jobs() bool { return t.env.jobs() }
+// usesJobs reports whether Landscaper requests runs with job IDs in this revision.
+func (t *testContext) usesJobs() bool { return t.env.usesJobs() }
 
-// succeeds deploys the valid item and waits for its success.
-func (t *testContext) succeeds(options ...option) item {
-	t.valid.deploy(options...)
-	di := t.valid.finished()
-	t.require(di.Status.Phase == phases.Succeeded, "a valid item ended as %q%s", di.Status.Phase, errorOf(di))
+// deployValid deploys the valid item and waits for its success.
+func (t *testContext) deployValid(options ...option) item {
+	t.valid.createAndTrigger(options...)
+	di := t.valid.waitUntilFinished()
+	t.require(di.Status.Phase == phases.Succeeded, "a valid item ended as %q%s", di.Status.Phase, formatError(di))
 	return di
 }
 
-// working deploys the slow item and waits until its run is in progress.
-func (t *testContext) working(options ...option) item {
-	t.slow.deploy(options...)
-	return t.slow.until("reach phase Progressing", func(di item) bool { return di.Status.Phase == phases.Progressing })
+// deploySlow deploys the slow item and waits until its run is in progress.
+func (t *testContext) deploySlow(options ...option) item {
+	t.slow.createAndTrigger(options...)
+	return t.slow.waitUntil("reach phase Progressing", func(di item) bool { return di.Status.Phase == phases.Progressing })
 }
 
-// failsInvalid deploys the invalid item and waits for its failure.
-func (t *testContext) failsInvalid(note string) item {
+// deployInvalid deploys the invalid item and waits for its failure.
+func (t *testContext) deployInvalid(note string) item {
 	t.invalid = t.item("invalid", func(key types.NamespacedName) any { return t.env.subject.Invalid(key, note) })
-	t.invalid.deploy()
-	di := t.invalid.finished()
+	t.invalid.createAndTrigger()
+	di := t.invalid.waitUntilFinished()
 	t.require(di.Status.Phase == phases.Failed, "an invalid item ended as %q", di.Status.Phase)
 	t.require(di.Status.LastError != nil, "an invalid item failed without lastError")
 	return di
 }
 
-// otherType gives an item a type that the subject is not responsible for.
-func (t *testContext) otherType(di item) { di.Spec.Type = t.env.subject.Type + "-other" }
+// setOtherType gives an item a type that the subject is not responsible for.
+func (t *testContext) setOtherType(di item) { di.Spec.Type = t.env.subject.Type + "-other" }
 
-// withFinalizer adds Landscaper's finalizer to an item. Under the job-ID revision, it does nothing, because Landscaper
+// addFinalizer adds Landscaper's finalizer to an item. Under the job-ID revision, it does nothing, because Landscaper
 // has already added the finalizer.
-func (t *testContext) withFinalizer(di item) {
-	if !t.jobs() {
+func (t *testContext) addFinalizer(di item) {
+	if !t.usesJobs() {
 		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
 	}
 }
@@ -146,16 +146,17 @@ func (t *testContext) removeTarget() {
 // requireNoWrites deploys another item, waits until its run has ended, and then waits for the duration Bounds.Quiet. It
 // ends the check with a failure if di changes in that time.
 func (t *testContext) requireNoWrites(di item) {
-	t.later()
+	t.waitForOtherItem()
 	t.requireUnchanged(di)
 }
 
-// later deploys another item and waits for the end of its run. By then, the deployer has received all earlier events.
-func (t *testContext) later() {
+// waitForOtherItem deploys another item and waits for the end of its run. By then, the deployer has received all
+// earlier events.
+func (t *testContext) waitForOtherItem() {
 	t.barriers++
 	next := t.item(fmt.Sprintf("later-%d", t.barriers), t.env.subject.Valid)
-	next.deploy()
-	next.until("finished", isFinal)
+	next.createAndTrigger()
+	next.waitUntil("finished", isFinal)
 }
 
 // requireUnchanged ends the check with a failure if the item changes within Bounds.Quiet.
@@ -166,11 +167,11 @@ func (t *testContext) requireUnchanged(di item) {
 		now, err = t.env.ls.Get(ctx, client.ObjectKeyFromObject(di))
 		return err == nil && now.ResourceVersion != di.ResourceVersion, err
 	}
-	err := wait.PollUntilContextTimeout(t.ctx, 50*time.Millisecond, t.bounds().Quiet, true, changed)
+	err := wait.PollUntilContextTimeout(t.ctx, 50*time.Millisecond, t.getBounds().Quiet, true, changed)
 	t.must(t.ctx.Err())
 	switch {
 	case err == nil:
-		t.fail("the item was written; field managers other than Landscaper: %s; state of the item: %s", strings.Join(otherManagers(now), ", "), stateOf(now))
+		t.fail("the item was written; field managers other than Landscaper: %s; state of the item: %s", strings.Join(listOtherManagers(now), ", "), formatState(now))
 	case apierrors.IsNotFound(err):
 		t.fail("the item was deleted")
 	case !wait.Interrupted(err):
@@ -178,70 +179,70 @@ func (t *testContext) requireUnchanged(di item) {
 	}
 }
 
-// after returns the recorded versions of an item that are newer than the given version.
-func (t *testContext) after(di item) []item {
-	versions := t.item(di.Name, nil).versions()
+// listVersionsAfter returns the recorded versions of an item that are newer than the given version.
+func (t *testContext) listVersionsAfter(di item) []item {
+	versions := t.item(di.Name, nil).getVersions()
 	i := slices.IndexFunc(versions, func(v item) bool { return v.ResourceVersion == di.ResourceVersion })
 	t.require(i >= 0, "version %s of item %s was not recorded", di.ResourceVersion, di.Name)
 	return versions[i+1:]
 }
 
-// began requires that the given version shows the start of a run.
-func (t *testContext) began(di item) {
+// requireStarted requires that the given version shows the start of a run.
+func (t *testContext) requireStarted(di item) {
 	s := di.Status
 	t.require(s.Phase == phases.Init, "the first phase is %q", s.Phase)
 	t.require(!s.LastReconcileTime.IsZero(), "the run began without lastReconcileTime")
 	t.require(s.ObservedGeneration == di.Generation, "the run began with observedGeneration %d, but the generation is %d", s.ObservedGeneration, di.Generation)
-	if t.jobs() {
+	if t.usesJobs() {
 		t.require(!s.LastReconcileTime.Before(s.JobIDGenerationTime), "lastReconcileTime %v is before jobIDGenerationTime %v", s.LastReconcileTime, s.JobIDGenerationTime)
 	}
 }
 
-// beganAfter requires that a run began after the given version was stored.
-func (t *testContext) beganAfter(di item) {
-	for _, v := range t.after(di) {
+// requireStartedAfter requires that a run began after the given version was stored.
+func (t *testContext) requireStartedAfter(di item) {
+	for _, v := range t.listVersionsAfter(di) {
 		if v.Status.Phase != di.Status.Phase {
-			t.began(v)
+			t.requireStarted(v)
 			return
 		}
 	}
 	t.fail("no run began")
 }
 
-// sameRun requires that the deployer has not restarted the run of an item.
-func (t *testContext) sameRun(running item) {
-	for _, di := range t.after(running) {
+// requireSameRun requires that the deployer has not restarted the run of an item.
+func (t *testContext) requireSameRun(running item) {
+	for _, di := range t.listVersionsAfter(running) {
 		t.require(di.Status.Phase == phases.Progressing || isFinal(di), "the item showed phase %q after the restart", di.Status.Phase)
 		t.require(di.Status.LastReconcileTime.Equal(running.Status.LastReconcileTime), "lastReconcileTime was %v and became %v",
 			running.Status.LastReconcileTime, di.Status.LastReconcileTime)
 	}
 }
 
-// goesOn requires that the deployer does not restart the run of an item within Bounds.Quiet.
-func (t *testContext) goesOn(running item) {
-	_ = wait.PollUntilContextTimeout(t.ctx, 50*time.Millisecond, t.bounds().Quiet, true, func(context.Context) (bool, error) {
-		t.sameRun(running)
+// requireRunContinues requires that the deployer does not restart the run of an item within Bounds.Quiet.
+func (t *testContext) requireRunContinues(running item) {
+	_ = wait.PollUntilContextTimeout(t.ctx, 50*time.Millisecond, t.getBounds().Quiet, true, func(context.Context) (bool, error) {
+		t.requireSameRun(running)
 		return false, nil
 	})
 	t.must(t.ctx.Err())
 }
 
-// restart kills the deployer, calls the function `meanwhile`, and starts the deployer again.
-func (t *testContext) restart(meanwhile func()) {
+// restartDuring kills the deployer, calls the function `meanwhile`, and starts the deployer again.
+func (t *testContext) restartDuring(meanwhile func()) {
 	t.require(t.alone, "a check that restarts the deployer must run alone")
 	t.must(t.env.deployer.Kill())
 	meanwhile()
-	t.must(t.env.launch(t.ctx))
+	t.must(t.env.startSubject(t.ctx))
 }
 
-// restartToLook restarts the deployer and waits until the new instance has begun to process the items that existed when
-// it started. To detect that, restartToLook deploys another item while the deployer is stopped, and waits for the end
-// of the run of this item. The deployer may process the items of the check after that item, so the caller must still
-// wait for them.
-func (t *testContext) restartToLook() {
+// restartAndWait restarts the deployer and waits until the new instance has begun to process the items that existed
+// when it started. To detect that, restartAndWait deploys another item while the deployer is stopped, and waits for the
+// end of the run of this item. The deployer may process the items of the check after that item, so the caller must
+// still wait for them.
+func (t *testContext) restartAndWait() {
 	meanwhile := t.item("meanwhile", t.env.subject.Valid)
-	t.restart(func() { meanwhile.deploy() })
-	meanwhile.await(t.bounds().Start, "finished", isFinal)
+	t.restartDuring(func() { meanwhile.createAndTrigger() })
+	meanwhile.waitFor(t.getBounds().Start, "finished", isFinal)
 }
 
 // isFinal reports whether the run of an item has ended.

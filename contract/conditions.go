@@ -20,7 +20,7 @@ func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, stat
 ) []lsv1alpha1.Condition {
 	want := lsv1alpha1.Condition{
 		Type: t, Status: status, Reason: reason, Message: message, Codes: codes,
-		LastTransitionTime: stamp(now), LastUpdateTime: stamp(now),
+		LastTransitionTime: toStoredTime(now), LastUpdateTime: toStoredTime(now),
 	}
 	i := slices.IndexFunc(conds, func(c lsv1alpha1.Condition) bool { return c.Type == t })
 	if i < 0 {
@@ -39,10 +39,10 @@ func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, stat
 	return out
 }
 
-// CompleteConditions sets the missing times of the conditions in conds, which user code may have written without times.
+// SetMissingTimes sets the missing times of the conditions in conds, which user code may have written without times.
 // The API server refuses a condition without them. The times come from the condition of the same type in stored, as in
 // [SetCondition]: lastTransitionTime changes only if the status changes, and lastUpdateTime only if anything changes.
-func CompleteConditions(stored, conds []lsv1alpha1.Condition, now time.Time) {
+func SetMissingTimes(stored, conds []lsv1alpha1.Condition, now time.Time) {
 	for i := range conds {
 		c := &conds[i]
 		if !c.LastTransitionTime.IsZero() && !c.LastUpdateTime.IsZero() {

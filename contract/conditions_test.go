@@ -19,21 +19,21 @@ import (
 
 func TestSetCondition(t *testing.T) {
 	t.Parallel()
-	base := []lsv1alpha1.Condition{cond("A", "True", -9), cond("B", "True", -9)}
+	base := []lsv1alpha1.Condition{newCondition("A", "True", -9), newCondition("B", "True", -9)}
 	keep := append([]lsv1alpha1.Condition(nil), base...)
 	is := func(status lsv1alpha1.ConditionStatus, message string, since, updated int, c ...lsv1alpha1.ErrorCode) lsv1alpha1.Condition {
-		return lsv1alpha1.Condition{Type: "B", Status: status, Reason: "R", Message: message, Codes: c, LastTransitionTime: val(since), LastUpdateTime: val(updated)}
+		return lsv1alpha1.Condition{Type: "B", Status: status, Reason: "R", Message: message, Codes: c, LastTransitionTime: metaAfterMinutes(since), LastUpdateTime: metaAfterMinutes(updated)}
 	}
 	for name, tc := range map[string]struct {
 		status  lsv1alpha1.ConditionStatus
 		message string
-		codes   codes
+		codes   errorCodes
 		want    lsv1alpha1.Condition
 	}{
 		"same content": {"True", "m", nil, is("True", "m", -9, -9)},
 		"new message":  {"True", "n", nil, is("True", "n", -9, 0)},
 		"new status":   {"False", "m", nil, is("False", "m", 0, 0)},
-		"new code":     {"True", "m", codes{"X"}, is("True", "m", -9, 0, "X")},
+		"new code":     {"True", "m", errorCodes{"X"}, is("True", "m", -9, 0, "X")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestSetCondition(t *testing.T) {
 func TestSetConditionAppends(t *testing.T) {
 	t.Parallel()
 	base := make([]lsv1alpha1.Condition, 1, 4)
-	base[0] = cond("A", "True", -9)
+	base[0] = newCondition("A", "True", -9)
 	one := contract.SetCondition(base, "B", "True", "R", "m", epoch)
 	two := contract.SetCondition(base, "C", "True", "R", "m", epoch)
 	if one[1].Type != "B" || two[1].Type != "C" || len(base) != 1 {
@@ -68,7 +68,7 @@ func TestSetConditionAppends(t *testing.T) {
 
 func TestRemoveAndGetCondition(t *testing.T) {
 	t.Parallel()
-	base := []lsv1alpha1.Condition{cond("A", "True", 0), cond("B", "True", 0), cond("A", "False", 0)}
+	base := []lsv1alpha1.Condition{newCondition("A", "True", 0), newCondition("B", "True", 0), newCondition("A", "False", 0)}
 	keep := append([]lsv1alpha1.Condition(nil), base...)
 	if diff := cmp.Diff([]lsv1alpha1.Condition{keep[1]}, contract.RemoveCondition(base, "A")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -86,8 +86,9 @@ func TestRemoveAndGetCondition(t *testing.T) {
 	}
 }
 
-// TestOwnConditions requires that OwnConditions returns every condition type that this package declares as a constant.
-func TestOwnConditions(t *testing.T) {
+// TestConditionTypes requires that AllConditionTypes returns every condition type that this package declares as a
+// constant.
+func TestConditionTypes(t *testing.T) {
 	packages, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -114,20 +115,20 @@ func TestOwnConditions(t *testing.T) {
 		})
 	}
 	t.Run("OwnConditions contains each condition type of the package [F53]", func(t *testing.T) {
-		if diff := cmp.Diff(want, contract.OwnConditions()); diff != "" || len(want) == 0 {
+		if diff := cmp.Diff(want, contract.AllConditionTypes()); diff != "" || len(want) == 0 {
 			t.Errorf("-declared +listed\n%s", diff)
 		}
 	})
 	t.Run("OwnConditions returns a new slice for each call [F53]", func(t *testing.T) {
-		contract.OwnConditions()[0] = "changed"
-		if diff := cmp.Diff(want, contract.OwnConditions()); diff != "" {
+		contract.AllConditionTypes()[0] = "changed"
+		if diff := cmp.Diff(want, contract.AllConditionTypes()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
 
-// TestReasons requires that Reasons returns every constant of type Reason.
-func TestReasons(t *testing.T) {
+// TestAllReasons requires that Reasons returns every constant of type Reason.
+func TestAllReasons(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "evaluate.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
@@ -147,8 +148,8 @@ func TestReasons(t *testing.T) {
 		}
 		return true
 	})
-	t.Run("Reasons contains each reason of the package [E1]", func(t *testing.T) {
-		if diff := cmp.Diff(want, contract.Reasons()); diff != "" || len(want) == 0 {
+	t.Run("AllReasons returns each reason of the package [V1]", func(t *testing.T) {
+		if diff := cmp.Diff(want, contract.AllReasons()); diff != "" || len(want) == 0 {
 			t.Errorf("-declared +listed\n%s", diff)
 		}
 	})

@@ -51,13 +51,13 @@ const (
 	ConditionTruncated lsv1alpha1.ConditionType = "ConditionsTruncated"
 )
 
-// ownConditions lists the condition types that belong to the library.
-var ownConditions = []lsv1alpha1.ConditionType{
+// conditionTypes lists the condition types that belong to the library.
+var conditionTypes = []lsv1alpha1.ConditionType{
 	ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused, ConditionTruncated,
 }
 
-// OwnConditions returns the types of the conditions that belong to the library.
-func OwnConditions() []lsv1alpha1.ConditionType { return slices.Clone(ownConditions) }
+// AllConditionTypes returns the types of the conditions that belong to the library.
+func AllConditionTypes() []lsv1alpha1.ConditionType { return slices.Clone(conditionTypes) }
 
 // AbortedReason is the reason of lastError if Abort ended the run.
 const AbortedReason = "Aborted"

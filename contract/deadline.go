@@ -18,7 +18,7 @@ func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 	case di == nil || di.Spec.Timeout == nil:
 		return DefaultTimeout, true, nil
 	case di.Spec.Timeout.Duration < 0:
-		return 0, false, &Fault{
+		return 0, false, &CodedError{
 			Operation: "Timeout", Reason: "InvalidTimeout", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
 			Message: fmt.Sprintf("spec.timeout: must not be negative, is %s", di.Spec.Timeout.Duration),
 		}
@@ -29,7 +29,7 @@ func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 	}
 }
 
-// Deadline returns the time by which the item's run must end. The second result is false if the run has no deadline.
+// RunDeadline returns the time by which the item's run must end. The second result is false if the run has no deadline.
 // This is the case if there is no timeout, the timeout is invalid, or the start of the run is not recorded. Retries,
 // waiting and restarts do not move the deadline. The field that contains the start of the run depends on the kind of
 // run:
@@ -37,7 +37,7 @@ func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 //   - a run under [RevisionAnnotation]: lastReconcileTime;
 //   - a background run: lastTransitionTime of [ConditionBackground] while that condition is True. The first attempt of
 //     a background run has no deadline yet, so the caller limits this attempt to now + [Timeout].
-func Deadline(di *lsv1alpha1.DeployItem, d Decision) (time.Time, bool) {
+func RunDeadline(di *lsv1alpha1.DeployItem, d Decision) (time.Time, bool) {
 	timeout, limited, err := Timeout(di)
 	if di == nil || err != nil || !limited {
 		return time.Time{}, false
@@ -51,7 +51,7 @@ func Deadline(di *lsv1alpha1.DeployItem, d Decision) (time.Time, bool) {
 
 func runStart(di *lsv1alpha1.DeployItem, d Decision) *metav1.Time {
 	if !d.Background {
-		return rulesOf(d.Revision).runStart(di)
+		return getRules(d.Revision).runStart(di)
 	}
 	if c := GetCondition(di.Status.Conditions, ConditionBackground); c != nil && c.Status == lsv1alpha1.ConditionTrue {
 		return &c.LastTransitionTime
@@ -79,26 +79,24 @@ func AbortDeadline(di *lsv1alpha1.DeployItem, firstSeen time.Time) time.Time {
 	return deadline
 }
 
-// TimeoutError returns the lastError of a run that did not end in time, with the code ERR_TIMEOUT and the reason
-// ProgressingTimeout. The argument `cause` is the last error of the run, or nil if there was none. The message of the
-// result includes the text of cause.
-func TimeoutError(cause *lsv1alpha1.Error, timeout time.Duration, now time.Time) *lsv1alpha1.Error {
-	return timeoutError(progressingTimeoutOperation, lsv1alpha1.ProgressingTimeoutReason,
+// NewTimeoutError returns the lastError of a run that did not end in time, with the code ERR_TIMEOUT and the reason
+// ProgressingTimeout. If cause, the last error of the run, is not nil, the message of the result includes its text.
+func NewTimeoutError(cause *lsv1alpha1.Error, timeout time.Duration, now time.Time) *lsv1alpha1.Error {
+	return newTimeoutError(progressingTimeoutOperation, lsv1alpha1.ProgressingTimeoutReason,
 		fmt.Sprintf("not finished within %s", timeout), cause, now)
 }
 
-// AbortTimeoutError returns the lastError of an Abort that did not end in time, with the code ERR_TIMEOUT and the
-// reason AbortingTimeout. The argument `cause` has the same meaning as in [TimeoutError].
-func AbortTimeoutError(cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error {
-	return timeoutError(AbortingTimeoutOperation, AbortingTimeoutReason, "not aborted in time", cause, now)
+// NewAbortTimeoutError returns the lastError of an Abort that did not end in time, with the code ERR_TIMEOUT and the
+// reason AbortingTimeout. It treats cause like [NewTimeoutError].
+func NewAbortTimeoutError(cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error {
+	return newTimeoutError(AbortingTimeoutOperation, AbortingTimeoutReason, "not aborted in time", cause, now)
 }
 
-func timeoutError(operation, reason, message string, cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error {
+func newTimeoutError(operation, reason, message string, cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error {
 	return newError(operation, reason, withCause(message, cause), now, lsv1alpha1.ErrorTimeout)
 }
 
-// withCause appends the text of cause to the message. The argument `cause` is the last known error of the unfinished
-// run.
+// withCause appends the text of cause, the last known error of the unfinished run, to the message.
 func withCause(message string, cause *lsv1alpha1.Error) string {
 	if cause == nil || cause.Message == "" {
 		return message

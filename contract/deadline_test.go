@@ -21,9 +21,9 @@ func TestTimeout(t *testing.T) {
 		limited bool
 	}{
 		"nil":                           {nil, 10 * time.Minute, true},
-		"default":                       {item(), 10 * time.Minute, true},
-		"timeout of the spec":           {item(timeout(time.Hour)), time.Hour, true},
-		"timeout zero means none [H-2]": {item(timeout(0)), 0, false},
+		"default":                       {newItem(), 10 * time.Minute, true},
+		"timeout of the spec":           {newItem(withTimeout(time.Hour)), time.Hour, true},
+		"timeout zero means none [H-2]": {newItem(withTimeout(0)), 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,39 +32,39 @@ func TestTimeout(t *testing.T) {
 			}
 		})
 	}
-	_, _, err := contract.Timeout(item(timeout(-time.Second)))
-	if diff := cmp.Diff(codes{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+	_, _, err := contract.Timeout(newItem(withTimeout(-time.Second)))
+	if diff := cmp.Diff(errorCodes{lsv1alpha1.ErrorConfigurationProblem}, contract.ErrorCodes(err)); diff != "" {
 		t.Errorf("negative: %v %s", err, diff)
 	}
 }
 
-func TestDeadline(t *testing.T) {
+func TestRunDeadline(t *testing.T) {
 	t.Parallel()
 	initTime := func(di *lsv1alpha1.DeployItem) {
-		di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: mt(-4)}
+		di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: ptrAfterMinutes(-4)}
 	}
 	for name, tc := range map[string]struct {
 		di   *lsv1alpha1.DeployItem
 		d    contract.Decision
 		want time.Time
 	}{
-		"annotation":                        {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionAnnotation}, at(5)},
-		"job":                               {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionJobID}, at(6)},
-		"job without init time":             {ran(phInit), contract.Decision{Revision: contract.RevisionJobID}, at(5)},
-		"timeout of the spec":               {ran(phInit, timeout(time.Minute)), contract.Decision{Revision: contract.RevisionAnnotation}, at(-4)},
-		"timeout zero means none [H-2]":     {ran(phInit, timeout(0)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
-		"negative":                          {ran(phInit, timeout(-1)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
-		"item without any time [C-11]":      {item(), contract.Decision{Revision: contract.RevisionJobID}, time.Time{}},
+		"annotation":                        {newStartedItem(phInit, initTime), contract.Decision{Revision: contract.RevisionAnnotation}, afterMinutes(5)},
+		"job":                               {newStartedItem(phInit, initTime), contract.Decision{Revision: contract.RevisionJobID}, afterMinutes(6)},
+		"job without init time":             {newStartedItem(phInit), contract.Decision{Revision: contract.RevisionJobID}, afterMinutes(5)},
+		"timeout of the spec":               {newStartedItem(phInit, withTimeout(time.Minute)), contract.Decision{Revision: contract.RevisionAnnotation}, afterMinutes(-4)},
+		"timeout zero means none [H-2]":     {newStartedItem(phInit, withTimeout(0)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
+		"negative":                          {newStartedItem(phInit, withTimeout(-1)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
+		"item without any time [C-11]":      {newItem(), contract.Decision{Revision: contract.RevisionJobID}, time.Time{}},
 		"nil":                               {nil, contract.Decision{}, time.Time{}},
-		"pending background run":            {ran(phSucceeded, owed(-2)), contract.Decision{Revision: contract.RevisionJobID, Background: true}, at(8)},
-		"first attempt of a background run": {ran(phSucceeded), contract.Decision{Revision: contract.RevisionJobID, Background: true}, time.Time{}},
-		"background run that is not pending": {ran(phSucceeded, func(di *lsv1alpha1.DeployItem) {
-			di.Status.Conditions = []lsv1alpha1.Condition{cond(contract.ConditionBackground, "False", -2)}
+		"pending background run":            {newStartedItem(phSucceeded, withPendingBackground(-2)), contract.Decision{Revision: contract.RevisionJobID, Background: true}, afterMinutes(8)},
+		"first attempt of a background run": {newStartedItem(phSucceeded), contract.Decision{Revision: contract.RevisionJobID, Background: true}, time.Time{}},
+		"background run that is not pending": {newStartedItem(phSucceeded, func(di *lsv1alpha1.DeployItem) {
+			di.Status.Conditions = []lsv1alpha1.Condition{newCondition(contract.ConditionBackground, "False", -2)}
 		}), contract.Decision{Background: true}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := contract.Deadline(tc.di, tc.d)
+			got, ok := contract.RunDeadline(tc.di, tc.d)
 			if !got.Equal(tc.want) || ok == tc.want.IsZero() {
 				t.Errorf("%s %t, want %s", got, ok, tc.want)
 			}
@@ -74,18 +74,20 @@ func TestDeadline(t *testing.T) {
 
 func TestAbortDeadline(t *testing.T) {
 	t.Parallel()
-	asked := func(minutes int) mod { return note(keyAbort, at(minutes).Format(time.RFC3339)) }
+	asked := func(minutes int) itemOption {
+		return withAnnotation(keyAbort, afterMinutes(minutes).Format(time.RFC3339))
+	}
 	for name, tc := range map[string]struct {
 		di   *lsv1alpha1.DeployItem
 		want time.Time
 	}{
-		"no item (the argument is nil)":           {nil, at(5)},
-		"item without abort-time [C6]":            {ran(phProgressing), at(5)},
-		"abort-time before the pickup":            {ran(phProgressing, asked(-2)), at(3)},
-		"abort-time that was changed later [C-9]": {ran(phProgressing, asked(2)), at(5)},
-		"invalid abort-time":                      {ran(phProgressing, note(keyAbort, "soon")), at(5)},
-		"abort-time of an earlier run":            {ran(phProgressing, asked(-60)), at(5)},
-		"item without a run":                      {item(asked(-2)), at(3)},
+		"no item (the argument is nil)":           {nil, afterMinutes(5)},
+		"item without abort-time [C6]":            {newStartedItem(phProgressing), afterMinutes(5)},
+		"abort-time before the pickup":            {newStartedItem(phProgressing, asked(-2)), afterMinutes(3)},
+		"abort-time that was changed later [C-9]": {newStartedItem(phProgressing, asked(2)), afterMinutes(5)},
+		"invalid abort-time":                      {newStartedItem(phProgressing, withAnnotation(keyAbort, "soon")), afterMinutes(5)},
+		"abort-time of an earlier run":            {newStartedItem(phProgressing, asked(-60)), afterMinutes(5)},
+		"item without a run":                      {newItem(asked(-2)), afterMinutes(3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,28 +98,28 @@ func TestAbortDeadline(t *testing.T) {
 	}
 }
 
-func TestTimeoutErrors(t *testing.T) {
+func TestNewTimeoutError(t *testing.T) {
 	t.Parallel()
-	cause := boom()
+	cause := newTestError()
 	for name, tc := range map[string]struct {
 		got  *lsv1alpha1.Error
 		want lsv1alpha1.Error
 	}{
-		"timeout of a run":                    {contract.TimeoutError(nil, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s"}},
-		"timeout of a run that failed before": {contract.TimeoutError(cause, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s; last error: boom"}},
-		"timeout of an abort":                 {contract.AbortTimeoutError(cause, epoch), lsv1alpha1.Error{Operation: "WaitingForAbort", Reason: "AbortingTimeout", Message: "not aborted in time; last error: boom"}},
+		"timeout of a run":                    {contract.NewTimeoutError(nil, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s"}},
+		"timeout of a run that failed before": {contract.NewTimeoutError(cause, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s; last error: boom"}},
+		"timeout of an abort":                 {contract.NewAbortTimeoutError(cause, epoch), lsv1alpha1.Error{Operation: "WaitingForAbort", Reason: "AbortingTimeout", Message: "not aborted in time; last error: boom"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.want.Codes = codes{lsv1alpha1.ErrorTimeout}
-			tc.want.LastTransitionTime, tc.want.LastUpdateTime = val(0), val(0)
+			tc.want.Codes = errorCodes{lsv1alpha1.ErrorTimeout}
+			tc.want.LastTransitionTime, tc.want.LastUpdateTime = metaAfterMinutes(0), metaAfterMinutes(0)
 			if diff := cmp.Diff(&tc.want, tc.got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
 	}
 	cause.Message = strings.Repeat("x", 2000)
-	if got := contract.TimeoutError(cause, time.Minute, epoch).Message; len(got) > 1024 {
+	if got := contract.NewTimeoutError(cause, time.Minute, epoch).Message; len(got) > 1024 {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -126,15 +128,15 @@ func TestTimeoutErrors(t *testing.T) {
 func TestFailingRunEndsAtDeadline(t *testing.T) {
 	t.Parallel()
 	for name, di := range map[string]*lsv1alpha1.DeployItem{
-		"job [H-3]":                               item(job("a", "", 0)),
-		"job that deletes [H-3]":                  ran(phSucceeded, job("b", "a", 0), deleted(-1), finalizer),
-		"annotation [H-3]":                        item(),
-		"annotation that deletes [H-3]":           ran(phSucceeded, deleted(-1), finalizer, generation(4)),
-		"force-reconcile before a deletion [H-3]": ran(phSucceeded, deleted(-1), finalizer, generation(4), op("force-reconcile")),
-		"background run [H-3]":                    ran(phSucceeded, job("a", "a", -9), op("force-reconcile")),
-		"annotation run without any time [C-11]":  item(phased(phProgressing), observed(3)),
-		"job without any time [C-11]":             item(phased(phProgressing), observed(3), job("a", "", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }),
-		"Landscaper's clock is ahead [C-11]":      item(job("a", "", 3)),
+		"job [H-3]":                               newItem(withJob("a", "", 0)),
+		"job that deletes [H-3]":                  newStartedItem(phSucceeded, withJob("b", "a", 0), withDeletionTime(-1), withFinalizer),
+		"annotation [H-3]":                        newItem(),
+		"annotation that deletes [H-3]":           newStartedItem(phSucceeded, withDeletionTime(-1), withFinalizer, withGeneration(4)),
+		"force-reconcile before a deletion [H-3]": newStartedItem(phSucceeded, withDeletionTime(-1), withFinalizer, withGeneration(4), withOperation("force-reconcile")),
+		"background run [H-3]":                    newStartedItem(phSucceeded, withJob("a", "a", -9), withOperation("force-reconcile")),
+		"annotation run without any time [C-11]":  newItem(withPhase(phProgressing), withObservedGeneration(3)),
+		"job without any time [C-11]":             newItem(withPhase(phProgressing), withObservedGeneration(3), withJob("a", "", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }),
+		"Landscaper's clock is ahead [C-11]":      newItem(withJob("a", "", 3)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,10 +151,10 @@ func TestFailingRunEndsAtDeadline(t *testing.T) {
 				}
 				if d.New {
 					starts++
-					contract.Start(di, d, contract.StartInfo{Now: now})
+					contract.StartRun(di, d, contract.StartInfo{Now: now})
 				}
-				o := contract.Judge(contract.CallResult{Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Err: errBoom, Now: now})
-				contract.Apply(di, d, o, now, now)
+				o := contract.DetermineOutcome(contract.CallResult{Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Err: errBoom, Now: now})
+				contract.ApplyOutcome(di, d, o, now, now)
 				now = now.Add(time.Minute)
 			}
 			t.Error("never expired")

@@ -6,15 +6,15 @@
 // A reconcile of an item consists of four calls. The caller implements everything between these calls:
 //
 //	d := contract.Evaluate(item, contract.Options{Now: now})           // what has to be done?
-//	contract.Start(item, d, contract.StartInfo{Now: now, …})           // if d.Due && d.New: the status of a started run; persist it
-//	o := contract.Judge(contract.CallResult{Action: d.Action, …})      // what does the deployer's result mean?
-//	contract.Apply(item, d, o, now, started)                           // the status of the outcome, all fields together; persist it
+//	contract.StartRun(item, d, contract.StartInfo{Now: now, …})           // if d.Due && d.New: the status of a started run; persist it
+//	o := contract.DetermineOutcome(contract.CallResult{Action: d.Action, …})      // what does the deployer's result mean?
+//	contract.ApplyOutcome(item, d, o, now, started)                           // the status of the outcome, all fields together; persist it
 //
-// The contract has two revisions, and [Detect] chooses one for each item. The annotation revision uses the operation
-// and reconcile-time annotations and compares the generation with observedGeneration. The job-ID revision compares
-// status.jobID with status.jobIDFinished. Every function that writes follows the revision and changes only the fields
-// that a deployer may write under this revision. [Mask] enforces this: it undoes all other changes before a status is
-// stored.
+// The contract has two revisions, and [DetectRevision] chooses one for each item. The annotation revision uses the
+// operation and reconcile-time annotations and compares the generation with observedGeneration. The job-ID revision
+// compares status.jobID with status.jobIDFinished. Every function that writes follows the revision and changes only the
+// fields that a deployer may write under this revision. [RevertForbiddenChanges] enforces this: it undoes all other
+// changes before a status is stored.
 //
 // Times are written in whole seconds, as the API server stores them, so a status in memory equals the stored status.
 //

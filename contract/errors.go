@@ -13,9 +13,9 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Fault is an error with an operation, a reason and codes, like Landscaper's own errors. Unlike Landscaper's errors, a
-// Fault has no timestamps, so no clock is needed to create it.
-type Fault struct {
+// CodedError is an error with an operation, a reason and codes, like Landscaper's own errors. Unlike Landscaper's
+// errors, a CodedError has no timestamps, so no clock is needed to create it.
+type CodedError struct {
 	Operation, Reason, Message string
 	Codes                      []lsv1alpha1.ErrorCode
 	// Err is the cause, or nil if there is none. Its text follows the message.
@@ -23,7 +23,7 @@ type Fault struct {
 }
 
 // Error returns the message followed by the text of the cause.
-func (f *Fault) Error() string {
+func (f *CodedError) Error() string {
 	switch {
 	case f.Err == nil:
 		return f.Message
@@ -35,15 +35,15 @@ func (f *Fault) Error() string {
 }
 
 // Unwrap returns the cause.
-func (f *Fault) Unwrap() error { return f.Err }
+func (f *CodedError) Unwrap() error { return f.Err }
 
 // LandscaperError returns the fault as the API type, without times and without the cause.
-func (f *Fault) LandscaperError() *lsv1alpha1.Error {
+func (f *CodedError) LandscaperError() *lsv1alpha1.Error {
 	return &lsv1alpha1.Error{Operation: f.Operation, Reason: f.Reason, Message: f.Message, Codes: slices.Clone(f.Codes)}
 }
 
-// lsError is the part of Landscaper's error interface that this package needs.
-type lsError interface{ LandscaperError() *lsv1alpha1.Error }
+// landscaperError is the part of Landscaper's error interface that this package needs.
+type landscaperError interface{ LandscaperError() *lsv1alpha1.Error }
 
 // NewError converts err to an error for the status. The message is one line of valid UTF-8 with at most 1 KiB. The
 // codes are the codes of the whole error tree. The operation and the reason come from the outermost Landscaper error in
@@ -59,7 +59,7 @@ func NewError(err error, operation, reason string, now time.Time) *lsv1alpha1.Er
 	var codes []lsv1alpha1.ErrorCode
 	visit(err, func(e *lsv1alpha1.Error) {
 		text = strings.ReplaceAll(text, fmt.Sprintf("Op: %s - Reason: %s - Message: ", e.Operation, e.Reason), "")
-		codes = appendNew(codes, e.Codes)
+		codes = appendMissing(codes, e.Codes)
 		if found {
 			return
 		}
@@ -74,52 +74,53 @@ func NewError(err error, operation, reason string, now time.Time) *lsv1alpha1.Er
 
 func newError(operation, reason, message string, now time.Time, codes ...lsv1alpha1.ErrorCode) *lsv1alpha1.Error {
 	return &lsv1alpha1.Error{
-		Operation: OneLine(operation, MaxWord), Reason: OneLine(reason, MaxWord), Message: OneLine(message, MaxMessage),
-		Codes: codes, LastTransitionTime: stamp(now), LastUpdateTime: stamp(now),
+		Operation: OneLine(operation, MaxReason), Reason: OneLine(reason, MaxReason), Message: OneLine(message, MaxMessage),
+		Codes: codes, LastTransitionTime: toStoredTime(now), LastUpdateTime: toStoredTime(now),
 	}
 }
 
-// Codes returns the error codes of the whole error tree, outermost first and without duplicates. It follows both forms
-// of the method Unwrap. It also follows the method Errors, which Kubernetes aggregates implement.
-func Codes(err error) []lsv1alpha1.ErrorCode {
+// ErrorCodes returns the error codes of the whole error tree, outermost first and without duplicates. It follows both
+// forms of the method Unwrap. It also follows the method Errors, which Kubernetes aggregates implement.
+func ErrorCodes(err error) []lsv1alpha1.ErrorCode {
 	var codes []lsv1alpha1.ErrorCode
-	visit(err, func(e *lsv1alpha1.Error) { codes = appendNew(codes, e.Codes) })
+	visit(err, func(e *lsv1alpha1.Error) { codes = appendMissing(codes, e.Codes) })
 	return codes
 }
 
-// Unrecoverable reports whether one of the codes makes a retry pointless, according to the list of the API module.
-func Unrecoverable(codes []lsv1alpha1.ErrorCode) bool {
+// HasUnrecoverableCode reports whether one of the codes makes a retry pointless, according to the list of the API
+// module.
+func HasUnrecoverableCode(codes []lsv1alpha1.ErrorCode) bool {
 	return slices.ContainsFunc(codes, func(c lsv1alpha1.ErrorCode) bool {
 		return slices.Contains(lsv1alpha1.UnrecoverableErrorCodes, c)
 	})
 }
 
-// maxTree is the maximum number of errors that the function `visit` examines. The limit prevents a cyclic error tree
-// from blocking a worker.
-const maxTree = 1000
+// maxVisitedErrors is the maximum number of errors that the function `visit` examines. The limit prevents a cyclic
+// error tree from blocking a worker.
+const maxVisitedErrors = 1000
 
 // visit calls the given function for each Landscaper error in the tree, depth first, outermost first.
 func visit(err error, do func(*lsv1alpha1.Error)) {
 	todo := []error{err}
-	for n := 0; len(todo) > 0 && n < maxTree; n++ {
+	for n := 0; len(todo) > 0 && n < maxVisitedErrors; n++ {
 		e := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if isNil(e) {
 			continue
 		}
-		if ls, ok := e.(lsError); ok {
+		if ls, ok := e.(landscaperError); ok {
 			if le := ls.LandscaperError(); le != nil {
 				do(le)
 			}
 		}
-		inner := children(e)
+		inner := unwrapAll(e)
 		slices.Reverse(inner)
 		todo = append(todo, inner...)
 	}
 }
 
-// children returns the errors that e wraps, as a new slice.
-func children(e error) []error {
+// unwrapAll returns the errors that e wraps, as a new slice.
+func unwrapAll(e error) []error {
 	switch w := e.(type) { //nolint:errorlint // the walk itself unwraps
 	case interface{ Unwrap() error }:
 		return []error{w.Unwrap()}
@@ -142,7 +143,7 @@ func isNil(err error) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-func appendNew(codes, more []lsv1alpha1.ErrorCode) []lsv1alpha1.ErrorCode {
+func appendMissing(codes, more []lsv1alpha1.ErrorCode) []lsv1alpha1.ErrorCode {
 	for _, c := range more {
 		if !slices.Contains(codes, c) {
 			codes = append(codes, c)

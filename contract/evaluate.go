@@ -24,7 +24,7 @@ const (
 
 // Options configures Evaluate.
 type Options struct {
-	// Revision is the revision to follow. If it is empty, [Detect] chooses the revision.
+	// Revision is the revision to follow. If it is empty, [DetectRevision] chooses the revision.
 	Revision Revision
 	// Now is the time of the reconcile. If it is zero, Evaluate does not check deadlines.
 	Now time.Time
@@ -59,23 +59,23 @@ type Decision struct {
 	// [EndedByLibrary].
 	Expired bool
 	// NewJob reports whether the operation test-reconcile was requested for an item whose job is finished. In this case,
-	// [Start] needs a new StartInfo.JobID.
+	// [StartRun] needs a new StartInfo.JobID.
 	NewJob bool
 	// Paused reports whether [PausedAnnotation] prevents every run, due or forced. It is false if an abort or a run in
 	// progress continues despite the pause.
 	Paused bool
-	// Held reports whether a run would be due if the item were not paused. If Held is set, Paused is set too. See
-	// [MarkPaused].
-	Held bool
-	// Remove lists the keys of the annotations to remove. If New is set, remove the annotations after the start has been
-	// persisted; otherwise, remove the annotations immediately. The operation annotation that requests a force-reconcile
-	// or an abort is not in the list while this action is in progress; see [Outcome.Consumed].
-	Remove []string
+	// BlockedByPause reports whether a run would be due if the item were not paused. If BlockedByPause is set, Paused is
+	// set too. See [MarkPaused].
+	BlockedByPause bool
+	// RemoveAnnotations lists the keys of the annotations to remove. If New is set, remove the annotations after the start
+	// has been persisted; otherwise, remove the annotations immediately. The operation annotation that requests a
+	// force-reconcile or an abort is not in the list while this action is in progress; see [Outcome.Consumed].
+	RemoveAnnotations []string
 	// Reason is the reason why a run is due or not due.
 	Reason Reason
 }
 
-// Reason is the reason why a run is due or not due. It is one word in CamelCase, such as NewJob or Finished.
+// Reason is a CamelCase word that says why a run is due or not due, such as NewJob or Finished.
 type Reason string
 
 // These constants are the reasons. A comment that begins with "due" means that a run is due. A comment that begins with
@@ -104,15 +104,15 @@ const (
 	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile was requested for a finished job
 )
 
-// reasons lists all constants of type Reason.
-var reasons = []Reason{
+// allReasons lists all constants of type Reason.
+var allReasons = []Reason{
 	reasonNoItem, reasonUnknownRevision, reasonIgnored, reasonNoFinalizer, reasonAwaitingJob, reasonDeleteFailed, reasonPaused,
 	reasonFinished, reasonNeverRun, reasonDeletionPending, reasonGenerationMoved, reasonNotFinal, reasonOperation, reasonGeneration,
 	reasonNotStarted, reasonInProgress, reasonDeletion, reasonNewJob, reasonUnchanged, reasonBackgroundOwed, reasonBackgroundForced,
 }
 
-// Reasons returns all reasons that a [Decision] can have.
-func Reasons() []Reason { return slices.Clone(reasons) }
+// AllReasons returns all reasons that a [Decision] can have.
+func AllReasons() []Reason { return slices.Clone(allReasons) }
 
 // Evaluate decides which action an item needs, and whether a run is due now. It does not change the item, and it does
 // not panic, whatever the item contains. The item may be nil.
@@ -122,24 +122,24 @@ func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 		d.Reason = reasonNoItem
 		return d
 	}
-	v := look(di)
+	v := newView(di)
 	switch {
-	case v.ignored():
+	case v.isIgnored():
 		d.Reason = reasonIgnored
 		return d
-	case v.deleting && !HasOurFinalizer(di):
+	case v.deleting && !HasLandscaperFinalizer(di):
 		d.Reason = reasonNoFinalizer
 		return d
 	}
 	d.Action = v.action()
-	d.Remove = v.leftoverAbort()
-	rulesOf(d.Revision).evaluate(v, &d)
-	d.SkipUninstall = d.Action == ActionDelete && v.says(lsv1alpha1.DeleteWithoutUninstallAnnotation)
+	d.RemoveAnnotations = v.listStaleAbortKeys()
+	getRules(d.Revision).evaluate(v, &d)
+	d.SkipUninstall = d.Action == ActionDelete && v.isTrue(lsv1alpha1.DeleteWithoutUninstallAnnotation)
 	if IsPaused(di) {
-		v.pause(&d, o.Now)
+		v.applyPause(&d, o.Now)
 	}
 	d.Forceable = d.Forceable || d.Due
-	d.Expired = expired(di, d, o.Now)
+	d.Expired = isExpired(di, d, o.Now)
 	return d
 }
 
@@ -156,9 +156,9 @@ func (d Decision) Force() Decision {
 	return d
 }
 
-// HasOurFinalizer reports whether an item carries Landscaper's finalizer. [Evaluate] allows no run for a terminating
-// item without this finalizer.
-func HasOurFinalizer(di *lsv1alpha1.DeployItem) bool {
+// HasLandscaperFinalizer reports whether an item carries Landscaper's finalizer. [Evaluate] allows no run for a
+// terminating item without this finalizer.
+func HasLandscaperFinalizer(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && slices.Contains(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
 }
 
@@ -174,7 +174,7 @@ type view struct {
 	changed bool
 }
 
-func look(di *lsv1alpha1.DeployItem) view {
+func newView(di *lsv1alpha1.DeployItem) view {
 	v := view{
 		di:       di,
 		op:       lsv1alpha1.Operation(di.Annotations[lsv1alpha1.OperationAnnotation]),
@@ -190,16 +190,16 @@ func look(di *lsv1alpha1.DeployItem) view {
 
 func isDeleting(di *lsv1alpha1.DeployItem) bool { return !di.DeletionTimestamp.IsZero() }
 
-func (v view) says(annotation string) bool { return v.di.Annotations[annotation] == "true" }
+func (v view) isTrue(annotation string) bool { return v.di.Annotations[annotation] == "true" }
 
 func (v view) has(annotation string) bool {
 	_, ok := v.di.Annotations[annotation]
 	return ok
 }
 
-func (v view) ignored() bool { return v.says(lsv1alpha1.IgnoreAnnotation) && IsFinal(v.phase) }
+func (v view) isIgnored() bool { return v.isTrue(lsv1alpha1.IgnoreAnnotation) && IsFinal(v.phase) }
 
-func (v view) managed() bool {
+func (v view) isManaged() bool {
 	_, ok := v.di.Labels[managedByLabel]
 	return ok
 }
@@ -218,9 +218,9 @@ func (v view) action() Action {
 	}
 }
 
-// leftoverAbort returns the keys of the annotations that requested an abort if these annotations are still set although
-// the run has ended.
-func (v view) leftoverAbort() []string {
+// listStaleAbortKeys returns the keys of the annotations that requested an abort if these annotations are still set
+// although the run has ended.
+func (v view) listStaleAbortKeys() []string {
 	stored := lsv1alpha1.Operation(v.di.Annotations[lsv1alpha1.OperationAnnotation])
 	if stored != AbortOperation || v.op == AbortOperation {
 		return nil
@@ -232,12 +232,12 @@ func (v view) leftoverAbort() []string {
 	return keys
 }
 
-// expired reports whether a run in progress is past its deadline. Abort has its own deadline, and a deletion that only
-// removes the finalizer has no deadline.
-func expired(di *lsv1alpha1.DeployItem, d Decision, now time.Time) bool {
+// isExpired reports whether a run in progress is past its deadline. Abort has its own deadline, and a deletion that
+// only removes the finalizer has no deadline.
+func isExpired(di *lsv1alpha1.DeployItem, d Decision, now time.Time) bool {
 	if !d.Due || d.New || d.Action == ActionAbort || d.SkipUninstall || now.IsZero() {
 		return false
 	}
-	deadline, ok := Deadline(di, d)
+	deadline, ok := RunDeadline(di, d)
 	return ok && !now.Before(deadline)
 }

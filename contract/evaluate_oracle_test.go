@@ -27,75 +27,75 @@ type state struct {
 }
 
 func (s state) item() *lsv1alpha1.DeployItem {
-	di := item(phased(s.phase), observed(3), note("other", "annotation"))
+	di := newItem(withPhase(s.phase), withObservedGeneration(3), withAnnotation("other", "annotation"))
 	if s.op != "" {
-		op(s.op)(di)
+		withOperation(s.op)(di)
 	}
 	if s.deletion != "" {
-		deleted(-3)(di)
+		withDeletionTime(-3)(di)
 	}
 	if s.deletion != "foreign" {
-		finalizer(di)
+		withFinalizer(di)
 	}
 	if s.moved {
-		observed(0)(di)
+		withObservedGeneration(0)(di)
 	}
 	switch s.started {
 	case "early":
-		reconciled(-5)(di)
+		withLastReconcileTime(-5)(di)
 	case "late":
-		reconciled(-2)(di)
+		withLastReconcileTime(-2)(di)
 	}
 	switch s.job {
 	case "finished":
-		job("a", "a", -4)(di)
+		withJob("a", "a", -4)(di)
 	case "pending":
-		job("b", "a", -4)(di)
+		withJob("b", "a", -4)(di)
 	case "timeless":
-		job("b", "a", -4)(di)
+		withJob("b", "a", -4)(di)
 		di.Status.JobIDGenerationTime = nil
 	}
 	if s.managed {
-		managed(di)
+		withManagedLabel(di)
 	}
 	if s.ignored {
-		note(lsv1alpha1.IgnoreAnnotation, "true")(di)
+		withAnnotation(lsv1alpha1.IgnoreAnnotation, "true")(di)
 	}
 	if s.owed {
-		owed(-1)(di)
+		withPendingBackground(-1)(di)
 	}
 	if s.paused {
-		paused(di)
+		withPause(di)
 	}
 	di.Spec.UpdateOnChangeOnly = s.unchanged
 	return di
 }
 
-// verdict contains the part of a Decision that the oracle predicts.
-type verdict struct {
+// expectation contains the part of a Decision that the oracle predicts.
+type expectation struct {
 	Action                                             contract.Action
 	Due, New, Background, Forceable, Unchanged, NewJob bool
 	RemovesOperation, Paused, Held                     bool
 }
 
-func verdictOf(d contract.Decision) verdict {
-	v := verdict{d.Action, d.Due, d.New, d.Background, d.Forceable, d.Unchanged, d.NewJob, false, d.Paused, d.Held}
-	for _, k := range d.Remove {
+func newExpectation(d contract.Decision) expectation {
+	v := expectation{d.Action, d.Due, d.New, d.Background, d.Forceable, d.Unchanged, d.NewJob, false, d.Paused, d.BlockedByPause}
+	for _, k := range d.RemoveAnnotations {
 		v.RemovesOperation = v.RemovesOperation || k == lsv1alpha1.OperationAnnotation
 	}
 	return v
 }
 
 // expect returns the verdict that the oracle predicts, including the effect of a pause.
-func (s state) expect(r contract.Revision) verdict {
-	v := s.wanted(r)
+func (s state) expect(r contract.Revision) expectation {
+	v := s.expectUnpaused(r)
 	none := v.Action == contract.ActionNone
 	if !s.paused || none || v.Due && v.Action == contract.ActionAbort {
 		return v
 	}
 	late := s.op == contract.AbortOperation && isDone(s.phase)
 	if !v.Due {
-		return verdict{Action: v.Action, RemovesOperation: v.RemovesOperation, Paused: true}
+		return expectation{Action: v.Action, RemovesOperation: v.RemovesOperation, Paused: true}
 	}
 	if r == contract.RevisionJobID {
 		reconciles := s.phase == phInit || s.phase == phProgressing || s.phase == phCompleting
@@ -103,11 +103,11 @@ func (s state) expect(r contract.Revision) verdict {
 		if v.Background && s.owed || !v.Background && !v.New && !turned {
 			return v
 		}
-		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
+		return expectation{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
 	}
 	turned := v.Action == contract.ActionDelete && s.phase != phDeleting && (s.moved || s.started != "late")
-	if !IsWorking(s.phase) || s.started == "" || turned {
-		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
+	if !IsInProgress(s.phase) || s.started == "" || turned {
+		return expectation{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
 	}
 	if v.New {
 		v.New, v.RemovesOperation = false, late
@@ -115,17 +115,17 @@ func (s state) expect(r contract.Revision) verdict {
 	return v
 }
 
-// wanted is like the method `expect`, but does not take a pause into account. It expresses the contract as independent
-// rules, in another form than the tested code.
-func (s state) wanted(r contract.Revision) verdict {
+// expectUnpaused is like the method `expect`, but does not take a pause into account. It expresses the contract as
+// independent rules, in another form than the tested code.
+func (s state) expectUnpaused(r contract.Revision) expectation {
 	abort := s.op == contract.AbortOperation
 	late := abort && isDone(s.phase)
 	force, reconcile, test := s.op == "force-reconcile", s.op == "reconcile", s.op == "test-reconcile"
 	deletes := s.deletion == "ours"
 	if s.deletion == "foreign" || (s.ignored && isDone(s.phase)) {
-		return verdict{}
+		return expectation{}
 	}
-	v := verdict{Action: contract.ActionReconcile, RemovesOperation: late}
+	v := expectation{Action: contract.ActionReconcile, RemovesOperation: late}
 	if deletes {
 		v.Action = contract.ActionDelete
 	}
@@ -142,9 +142,9 @@ func (s state) wanted(r contract.Revision) verdict {
 		if virgin || failedDelete {
 			return v
 		}
-		goesOn := IsWorking(s.phase) && !reconcile && s.started != "" && !s.moved ||
-			IsWorking(s.phase) && abort ||
-			IsWorking(s.phase) && force && deletes && s.started == "late"
+		goesOn := IsInProgress(s.phase) && !reconcile && s.started != "" && !s.moved ||
+			IsInProgress(s.phase) && abort ||
+			IsInProgress(s.phase) && force && deletes && s.started == "late"
 		v.Due = goesOn || !isDone(s.phase) || s.moved || reconcile || force || deletes
 		v.New = v.Due && !goesOn
 		v.Forceable = true
@@ -155,7 +155,7 @@ func (s state) wanted(r contract.Revision) verdict {
 	if s.job == "pending" || s.job == "timeless" {
 		pickedUp := s.started == "late" || (s.started == "early" && s.job == "timeless")
 		v.Due, v.Forceable = true, true
-		v.New = !IsWorking(s.phase) || !pickedUp
+		v.New = !IsInProgress(s.phase) || !pickedUp
 		v.Unchanged = s.unchanged && s.phase == phSucceeded && !s.moved && !deletes && !force
 		return v
 	}
@@ -172,7 +172,7 @@ func (s state) wanted(r contract.Revision) verdict {
 
 // revisionOf returns the revision that an item in this state follows if the given revision is forced.
 func (s state) revisionOf(forced contract.Revision) contract.Revision {
-	if forced == contract.RevisionJobID && s.job == "" && IsWorking(s.phase) {
+	if forced == contract.RevisionJobID && s.job == "" && IsInProgress(s.phase) {
 		return contract.RevisionAnnotation
 	}
 	return forced
@@ -192,7 +192,7 @@ func TestEvaluateEveryState(t *testing.T) {
 			if d.Revision != rev {
 				t.Fatalf("%+v: revision = %s, want %s", s, d.Revision, rev)
 			}
-			if diff := cmp.Diff(s.expect(rev), verdictOf(d)); diff != "" {
+			if diff := cmp.Diff(s.expect(rev), newExpectation(d)); diff != "" {
 				t.Fatalf("%s %+v: -want +got\n%s", r, s, diff)
 			}
 			checkDecision(t, s, d)
@@ -221,7 +221,7 @@ func checkDecision(t *testing.T, name any, d contract.Decision) {
 		name string
 		ok   bool
 	}{
-		{"a decision without an action is neither due nor forceable", d.Action != contract.ActionNone || (!d.Due && !d.Forceable && len(d.Remove) == 0)},
+		{"a decision without an action is neither due nor forceable", d.Action != contract.ActionNone || (!d.Due && !d.Forceable && len(d.RemoveAnnotations) == 0)},
 		{"a due run is forceable", !d.Due || d.Forceable},
 		{"a new run is due", !d.New || d.Due},
 		{"a background run is not new", !d.Background || !d.New},
@@ -231,7 +231,7 @@ func checkDecision(t *testing.T, name any, d contract.Decision) {
 		{"only a deletion skips the uninstall", !d.SkipUninstall || d.Action == contract.ActionDelete},
 		{"a new job is a new run", !d.NewJob || d.New},
 		{"a paused item is neither due nor forceable", !d.Paused || (!d.Due && !d.Forceable && !d.New && !d.Background && !d.Unchanged && !d.NewJob)},
-		{"only the run of a paused item is held back", !d.Held || d.Paused},
+		{"only the run of a paused item is held back", !d.BlockedByPause || d.Paused},
 		{"a decision has a reason", d.Reason != ""},
 	} {
 		if !law.ok {
@@ -243,7 +243,7 @@ func checkDecision(t *testing.T, name any, d contract.Decision) {
 func eachState(do func(state)) {
 	flags := []bool{false, true}
 	ops := []lsv1alpha1.Operation{"", "reconcile", "force-reconcile", "abort", "test-reconcile", "something"}
-	for _, p := range all {
+	for _, p := range allPhases {
 		for _, o := range ops {
 			for _, del := range []string{"", "ours", "foreign"} {
 				for _, start := range []string{"", "early", "late"} {

@@ -33,12 +33,12 @@ func ExampleEvaluate() {
 	// job-id     due false action reconcile reason Finished
 }
 
-// Codes finds the codes of an error even if other errors wrap it. Some codes make a retry pointless.
-func ExampleCodes() {
-	fault := &contract.Fault{Message: "no such region", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}}
+// ErrorCodes finds the codes of an error even if other errors wrap it. Some codes make a retry pointless.
+func ExampleErrorCodes() {
+	fault := &contract.CodedError{Message: "no such region", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}}
 	for _, err := range []error{errors.New("connection refused"), fmt.Errorf("create disk: %w", fault)} {
-		codes := contract.Codes(err)
-		fmt.Println(err, codes, contract.Unrecoverable(codes))
+		codes := contract.ErrorCodes(err)
+		fmt.Println(err, codes, contract.HasUnrecoverableCode(codes))
 	}
 	// Output:
 	// connection refused [] false
@@ -47,7 +47,7 @@ func ExampleCodes() {
 
 // NewError returns an error in the form in which a deploy item stores it.
 func ExampleNewError() {
-	err := &contract.Fault{Operation: "CreateDisk", Reason: "QuotaExceeded", Message: "the quota is 100 GB"}
+	err := &contract.CodedError{Operation: "CreateDisk", Reason: "QuotaExceeded", Message: "the quota is 100 GB"}
 	stored := contract.NewError(err, "Reconcile", "ReconcileFailed", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	fmt.Println(stored.Operation, stored.Reason, stored.Message, stored.LastUpdateTime.UTC())
 	// Output: CreateDisk QuotaExceeded the quota is 100 GB 2026-01-02 03:04:05 +0000 UTC
@@ -67,12 +67,12 @@ func ExampleTimeout() {
 	// 0s false <nil>
 }
 
-// Detect returns the revision of the contract that a deploy item follows.
-func ExampleDetect() {
+// DetectRevision returns the revision of the contract that a deploy item follows.
+func ExampleDetectRevision() {
 	item := &lsv1alpha1.DeployItem{}
-	fmt.Println(contract.Detect(item))
+	fmt.Println(contract.DetectRevision(item))
 	item.Status.JobID = "job-1"
-	fmt.Println(contract.Detect(item))
+	fmt.Println(contract.DetectRevision(item))
 	// Output:
 	// annotation
 	// job-id

@@ -21,14 +21,14 @@ func Example() {
 	d := contract.Evaluate(item, contract.Options{Now: now})
 	fmt.Println(d.Revision, d.Action, "due:", d.Due, "because:", d.Reason)
 
-	contract.Start(item, d, contract.StartInfo{Now: now, Deployer: lsv1alpha1.DeployerInformation{Name: "mine"}})
+	contract.StartRun(item, d, contract.StartInfo{Now: now, Deployer: lsv1alpha1.DeployerInformation{Name: "mine"}})
 	fmt.Println(item.Status.Phase, "generation", item.Status.ObservedGeneration) // persist this, then call the deployer
 
-	o := contract.Judge(contract.CallResult{
+	o := contract.DetermineOutcome(contract.CallResult{
 		Revision: d.Revision, Action: d.Action, Now: now,
 		Phase: contract.InitialPhase(d.Revision, d.Action), // the deployer did not change the phase, so it is done
 	})
-	contract.Apply(item, d, o, now, now)
+	contract.ApplyOutcome(item, d, o, now, now)
 	fmt.Println(item.Status.Phase, "finished", item.Status.JobIDFinished) // persist this, because the job has ended
 
 	// Output:
@@ -37,10 +37,11 @@ func Example() {
 	// Succeeded finished job-1
 }
 
-// Judge finds the codes of an error even if other errors wrap it. The codes determine whether the call is retried.
-func ExampleJudge() {
-	bad := &contract.Fault{Reason: "BadConfig", Message: "spec.config: no host", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}}
-	o := contract.Judge(contract.CallResult{
+// DetermineOutcome finds the codes of an error even if other errors wrap it. The codes determine whether the call is
+// retried.
+func ExampleDetermineOutcome() {
+	bad := &contract.CodedError{Reason: "BadConfig", Message: "spec.config: no host", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}}
+	o := contract.DetermineOutcome(contract.CallResult{
 		Revision: contract.RevisionJobID, Action: contract.ActionReconcile, Phase: "Init",
 		Err: fmt.Errorf("deploy: %w", bad),
 	})

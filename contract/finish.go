@@ -9,17 +9,17 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Apply writes an outcome to di.Status in memory. It sets the phase, lastError and [ConditionWaiting]. Under
+// ApplyOutcome writes an outcome to di.Status in memory. It sets the phase, lastError and [ConditionWaiting]. Under
 // [RevisionJobID], it also adds lastError to the error history and, if the run ends, sets jobIDFinished and
 // finishedTime. Before the call, set di.Status.Phase back to the stored phase, because the deployer may have changed
 // it.
 //
-// For a background run, Apply writes only [ConditionBackground] and lastReconcileTime, which becomes the value of
+// For a background run, it writes only [ConditionBackground] and lastReconcileTime, which becomes the value of
 // started.
 //
 // Whatever o contains, Apply never writes a final phase without ending the run, and never ends a run without a final
 // phase.
-func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
+func ApplyOutcome(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
 	if di == nil {
 		return
 	}
@@ -30,7 +30,7 @@ func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.T
 	status := &di.Status
 	applyPhase(status, d.Revision, o, isDeleting(di))
 	if o.Final {
-		rulesOf(d.Revision).finish(status, now)
+		getRules(d.Revision).setFinished(status, now)
 	}
 	recordError(status, d.Revision, o.Err, now)
 	if o.Waiting {
@@ -42,7 +42,7 @@ func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.T
 }
 
 func applyPhase(status *lsv1alpha1.DeployItemStatus, r Revision, o Outcome, deleting bool) {
-	p := storedPhase(r, o.Phase)
+	p := toStoredPhase(r, o.Phase)
 	switch {
 	case o.Final == IsFinal(p):
 	case !o.Final:
@@ -61,7 +61,7 @@ func applyPhase(status *lsv1alpha1.DeployItemStatus, r Revision, o Outcome, dele
 // succeeded, that it is pending, or that it failed and will not be retried.
 func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
 	status := &di.Status
-	status.LastReconcileTime = stampRef(startTime(di, d.Revision, started))
+	status.LastReconcileTime = toStoredTimePtr(startTime(di, d.Revision, started))
 	set := func(s lsv1alpha1.ConditionStatus, reason, message string, codes ...lsv1alpha1.ErrorCode) {
 		status.Conditions = SetCondition(status.Conditions, ConditionBackground, s, reason, message, now, codes...)
 	}
@@ -84,9 +84,9 @@ func waitMessage(o Outcome) string {
 	return cmp.Or(OneLine(o.Message, MaxMessage), "the deployer is not done yet")
 }
 
-// BackgroundShowsSuccess reports whether [ConditionBackground] is absent or shows that the last background run
+// HasBackgroundSucceeded reports whether [ConditionBackground] is absent or shows that the last background run
 // succeeded. In both cases another success changes only lastReconcileTime.
-func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
+func HasBackgroundSucceeded(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
 		return true
 	}
@@ -94,9 +94,9 @@ func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == conditionReasonSucceeded
 }
 
-// BackgroundWaits reports whether [ConditionBackground] shows that the last background run called the deployer, and
+// IsBackgroundWaiting reports whether [ConditionBackground] shows that the last background run called the deployer, and
 // that the deployer was not done.
-func BackgroundWaits(di *lsv1alpha1.DeployItem) bool {
+func IsBackgroundWaiting(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
 		return false
 	}

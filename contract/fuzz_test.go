@@ -19,9 +19,9 @@ import (
 // its revision.
 func FuzzEvaluate(f *testing.F) {
 	for _, di := range []*lsv1alpha1.DeployItem{
-		item(), ran(phProgressing, job("b", "a", -6), oldErrors), ran(phSucceeded, job("a", "a", -6), owed(-2), op("force-reconcile")),
-		ran(phFailed, deleted(-1), finalizer, op("abort"), note(keyAbort, "x")), ran(phInit, timeout(-1), managed),
-		ran(phSucceeded, op("force-reconcile")), ran(phProgressing, deleted(-1), finalizer, op("abort")), ran(phFailed, deleted(-1), finalizer),
+		newItem(), newStartedItem(phProgressing, withJob("b", "a", -6), withOldErrors), newStartedItem(phSucceeded, withJob("a", "a", -6), withPendingBackground(-2), withOperation("force-reconcile")),
+		newStartedItem(phFailed, withDeletionTime(-1), withFinalizer, withOperation("abort"), withAnnotation(keyAbort, "x")), newStartedItem(phInit, withTimeout(-1), withManagedLabel),
+		newStartedItem(phSucceeded, withOperation("force-reconcile")), newStartedItem(phProgressing, withDeletionTime(-1), withFinalizer, withOperation("abort")), newStartedItem(phFailed, withDeletionTime(-1), withFinalizer),
 	} {
 		body, err := json.Marshal(di)
 		if err != nil {
@@ -40,39 +40,39 @@ func FuzzEvaluate(f *testing.F) {
 			one := di.DeepCopy()
 			d := contract.Evaluate(one, contract.Options{Revision: r, Now: now})
 			checkDecision(t, string(body), d)
-			contract.NeverDeployed(one)
+			contract.WasNeverDeployed(one)
 			contract.AbortDeadline(one, now)
-			contract.SameRun(one, one, d)
+			contract.IsSameRun(one, one, d)
 			if diff := cmp.Diff(d, contract.Evaluate(one, contract.Options{Revision: r, Now: now})); diff != "" {
 				t.Fatalf("the second call of Evaluate returned another decision: %s", diff)
 			}
 			if diff := cmp.Diff(&di, one); diff != "" {
 				t.Fatalf("a function that only reads changed the item: %s", diff)
 			}
-			lead(t, one, d.Force(), now)
+			runItem(t, one, d.Force(), now)
 		}
 	})
 }
 
-// lead performs a run of an item: it starts the run, simulates the deployer call and ends the run.
-func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time.Time) {
+// runItem performs a run of an item: it starts the run, simulates the deployer call and ends the run.
+func runItem(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time.Time) {
 	t.Helper()
 	if d.Due && !d.Background && !d.Unchanged {
 		before := di.Status.DeepCopy()
-		contract.Start(di, d, contract.StartInfo{Now: now, JobID: "fresh"})
+		contract.StartRun(di, d, contract.StartInfo{Now: now, JobID: "fresh"})
 		checkFields(t, d, before, &di.Status)
 	}
 	before := di.Status.DeepCopy()
 	contract.FinishUnchanged(di, d, contract.StartInfo{Now: now})
-	o := contract.Judge(contract.CallResult{
+	o := contract.DetermineOutcome(contract.CallResult{
 		Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Phase: di.Status.Phase, LastError: di.Status.LastError, Now: now,
 	})
-	contract.Apply(di, d, o, now, now)
+	contract.ApplyOutcome(di, d, o, now, now)
 	if d.Due && !d.Unchanged {
 		checkFields(t, d, before, &di.Status)
 		checkEnd(t, d, o, before, &di.Status)
 	}
-	contract.Mask(d.Revision, before, &di.Status)
+	contract.RevertForbiddenChanges(d.Revision, before, &di.Status)
 	_ = contract.CheckProviderStatus(di.Status.ProviderStatus)
 }
 
@@ -148,22 +148,22 @@ func FuzzLaws(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &choices{bytes: data, after: rand.NewPCG(3, 4)}
-		w := newWorldOf(t, rand.New(c))
+		w := newSimulationFrom(t, rand.New(c))
 		for step := 0; step < 60 && !w.gone && len(c.bytes) > 0; step++ {
 			if w.r.IntN(2) == 0 {
 				w.event()
 			} else {
-				w.pass()
+				w.reconcileOnce()
 			}
 		}
-		w.settle()
+		w.runUntilFinished()
 	})
 }
 
 func BenchmarkEvaluate(b *testing.B) {
 	for name, di := range map[string]*lsv1alpha1.DeployItem{
-		"finished": ran(phSucceeded, job("a", "a", -6), managed),
-		"new job":  ran(phSucceeded, job("b", "a", -6), managed),
+		"finished": newStartedItem(phSucceeded, withJob("a", "a", -6), withManagedLabel),
+		"new job":  newStartedItem(phSucceeded, withJob("b", "a", -6), withManagedLabel),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

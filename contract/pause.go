@@ -20,7 +20,7 @@ func HasPausedCondition(di *lsv1alpha1.DeployItem, d Decision) bool {
 		return true
 	}
 	shown := GetCondition(di.Status.Conditions, ConditionPaused)
-	if d.Held {
+	if d.BlockedByPause {
 		return shown != nil && shown.Status == lsv1alpha1.ConditionTrue
 	}
 	return shown == nil || IsPaused(di)
@@ -32,7 +32,7 @@ func HasPausedCondition(di *lsv1alpha1.DeployItem, d Decision) bool {
 func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	switch {
 	case HasPausedCondition(di, d):
-	case d.Held:
+	case d.BlockedByPause:
 		di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionPaused, lsv1alpha1.ConditionTrue, conditionReasonHeldBack,
 			"annotation "+PausedAnnotation+" holds back new runs", now)
 	default:
@@ -40,18 +40,19 @@ func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	}
 }
 
-// pause changes the decision for a paused item so that no new run starts. An abort and a run that has already begun
-// continue. If a new run is due while another run is in progress, the new run waits and the run in progress continues.
-func (v view) pause(d *Decision, now time.Time) {
+// applyPause changes the decision for a paused item so that no new run starts. An abort and a run that has already
+// begun continue. If a new run is due while another run is in progress, the new run waits and the run in progress
+// continues.
+func (v view) applyPause(d *Decision, now time.Time) {
 	switch {
 	case d.Due && d.Action == ActionAbort:
-	case d.Due && (rulesOf(d.Revision).continues(v, *d) || expired(v.di, *d, now)):
+	case d.Due && (getRules(d.Revision).isInProgress(v, *d) || isExpired(v.di, *d, now)):
 		if d.New {
-			d.New, d.Remove = false, v.leftoverAbort()
+			d.New, d.RemoveAnnotations = false, v.listStaleAbortKeys()
 		}
 	case d.Due:
-		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Held: true, Reason: reasonPaused, Remove: v.leftoverAbort()}
+		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, BlockedByPause: true, Reason: reasonPaused, RemoveAnnotations: v.listStaleAbortKeys()}
 	default:
-		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Reason: d.Reason, Remove: d.Remove}
+		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Reason: d.Reason, RemoveAnnotations: d.RemoveAnnotations}
 	}
 }

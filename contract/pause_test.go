@@ -11,71 +11,71 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// held returns the decision for a paused item for which the action a would otherwise be due.
-func held(a contract.Action, remove ...string) contract.Decision {
-	return contract.Decision{Action: a, Paused: true, Held: true, Reason: "Paused", Remove: remove}
+// newBlockedDecision returns the decision for a paused item for which the action a would otherwise be due.
+func newBlockedDecision(a contract.Action, remove ...string) contract.Decision {
+	return contract.Decision{Action: a, Paused: true, BlockedByPause: true, Reason: "Paused", RemoveAnnotations: remove}
 }
 
-// quiet returns the decision for a paused item for which no run would be due.
-func quiet(a contract.Action, why contract.Reason, remove ...string) contract.Decision {
-	return contract.Decision{Action: a, Paused: true, Reason: why, Remove: remove}
+// newPausedDecision returns the decision for a paused item for which no run would be due.
+func newPausedDecision(a contract.Action, why contract.Reason, remove ...string) contract.Decision {
+	return contract.Decision{Action: a, Paused: true, Reason: why, RemoveAnnotations: remove}
 }
 
 func TestEvaluatePausedAnnotationItem(t *testing.T) {
 	t.Parallel()
 	rec, del, force, abort := contract.ActionReconcile, contract.ActionDelete, contract.ActionForceReconcile, contract.ActionAbort
-	goneBefore := func(di *lsv1alpha1.DeployItem) { deleted(-6)(di); finalizer(di) } // the deletion was requested before the last run began
-	goneSince := func(di *lsv1alpha1.DeployItem) { deleted(-1)(di); finalizer(di) }
-	runDecisions(t, annotated(), map[string]decisionCase{
-		"a new item [Yx2]":                                          {"nothing begins", item(paused), held(rec)},
-		"a new generation [Yx2]":                                    {"nothing begins", ran(phSucceeded, paused, generation(4)), held(rec)},
-		"the operation reconcile [Yx2]":                             {"it stays asked for", ran(phSucceeded, paused, op("reconcile"), note(keyReconcile, "x")), held(rec)},
-		"force-reconcile [Yx2]":                                     {"it stays asked for", ran(phSucceeded, paused, op("force-reconcile")), held(force)},
-		"a deletion [Yx2]":                                          {"nothing is deleted", ran(phSucceeded, paused, goneSince), held(del)},
-		"a deletion without uninstall [Yx2]":                        {"the item stays, too", ran(phSucceeded, paused, goneSince, note(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")), held(del)},
-		"an item with nothing to do [Yx2]":                          {"no hook may force a run", ran(phSucceeded, paused), quiet(rec, "Finished")},
-		"a late abort [Yx2]":                                        {"is consumed", ran(phSucceeded, paused, op("abort")), quiet(rec, "Finished", keyOp)},
-		"a run in progress [Yx2]":                                   {"goes on", ran(phProgressing, paused), due(rec, "InProgress")},
-		"a run in progress with force-reconcile [Yx2]":              {"goes on with that action", ran(phProgressing, paused, op("force-reconcile")), due(force, "InProgress")},
-		"a run in progress with a new generation [Yx2]":             {"the old one goes on", ran(phProgressing, paused, generation(4)), due(rec, "InProgress")},
-		"a run in progress with the operation reconcile [Yx2]":      {"the old one goes on, the operation stays", ran(phProgressing, paused, op("reconcile")), due(rec, "Operation")},
-		"a run in progress of an item that was deleted later [Yx2]": {"a deletion is another run", ran(phProgressing, paused, goneSince, generation(4)), held(del)},
-		"a deletion in progress [Yx2]":                              {"goes on", ran(phInit, paused, goneBefore), due(del, "InProgress")},
-		"a phase of a run that never started [Yx2]":                 {"it would begin", item(phased(phProgressing), observed(3), paused), held(rec)},
-		"an abort [Yx2]":                                            {"is obeyed", ran(phProgressing, paused, op("abort")), due(abort, "InProgress")},
-		"an abort before a deletion [Yx2]":                          {"is obeyed", ran(phProgressing, paused, op("abort"), goneSince, generation(4)), due(abort, "InProgress")},
-		"an annotation with another value":                          {"only true counts", ran(phSucceeded, note(contract.PausedAnnotation, "yes"), generation(4)), begin(rec, "Generation")},
-		"ignored":                                                   {"ignore says more", ran(phSucceeded, paused, note(lsv1alpha1.IgnoreAnnotation, "true"), generation(4)), contract.Decision{Reason: "Ignored"}},
+	goneBefore := func(di *lsv1alpha1.DeployItem) { withDeletionTime(-6)(di); withFinalizer(di) } // the deletion was requested before the last run began
+	goneSince := func(di *lsv1alpha1.DeployItem) { withDeletionTime(-1)(di); withFinalizer(di) }
+	runDecisions(t, newAnnotationOptions(), map[string]decisionCase{
+		"a new item [Yx2]":                                          {"nothing begins", newItem(withPause), newBlockedDecision(rec)},
+		"a new generation [Yx2]":                                    {"nothing begins", newStartedItem(phSucceeded, withPause, withGeneration(4)), newBlockedDecision(rec)},
+		"the operation reconcile [Yx2]":                             {"it stays asked for", newStartedItem(phSucceeded, withPause, withOperation("reconcile"), withAnnotation(keyReconcile, "x")), newBlockedDecision(rec)},
+		"force-reconcile [Yx2]":                                     {"it stays asked for", newStartedItem(phSucceeded, withPause, withOperation("force-reconcile")), newBlockedDecision(force)},
+		"a deletion [Yx2]":                                          {"nothing is deleted", newStartedItem(phSucceeded, withPause, goneSince), newBlockedDecision(del)},
+		"a deletion without uninstall [Yx2]":                        {"the item stays, too", newStartedItem(phSucceeded, withPause, goneSince, withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")), newBlockedDecision(del)},
+		"an item with nothing to do [Yx2]":                          {"no hook may force a run", newStartedItem(phSucceeded, withPause), newPausedDecision(rec, "Finished")},
+		"a late abort [Yx2]":                                        {"is consumed", newStartedItem(phSucceeded, withPause, withOperation("abort")), newPausedDecision(rec, "Finished", keyOp)},
+		"a run in progress [Yx2]":                                   {"goes on", newStartedItem(phProgressing, withPause), newDueDecision(rec, "InProgress")},
+		"a run in progress with force-reconcile [Yx2]":              {"goes on with that action", newStartedItem(phProgressing, withPause, withOperation("force-reconcile")), newDueDecision(force, "InProgress")},
+		"a run in progress with a new generation [Yx2]":             {"the old one goes on", newStartedItem(phProgressing, withPause, withGeneration(4)), newDueDecision(rec, "InProgress")},
+		"a run in progress with the operation reconcile [Yx2]":      {"the old one goes on, the operation stays", newStartedItem(phProgressing, withPause, withOperation("reconcile")), newDueDecision(rec, "Operation")},
+		"a run in progress of an item that was deleted later [Yx2]": {"a deletion is another run", newStartedItem(phProgressing, withPause, goneSince, withGeneration(4)), newBlockedDecision(del)},
+		"a deletion in progress [Yx2]":                              {"goes on", newStartedItem(phInit, withPause, goneBefore), newDueDecision(del, "InProgress")},
+		"a phase of a run that never started [Yx2]":                 {"it would begin", newItem(withPhase(phProgressing), withObservedGeneration(3), withPause), newBlockedDecision(rec)},
+		"an abort [Yx2]":                                            {"is obeyed", newStartedItem(phProgressing, withPause, withOperation("abort")), newDueDecision(abort, "InProgress")},
+		"an abort before a deletion [Yx2]":                          {"is obeyed", newStartedItem(phProgressing, withPause, withOperation("abort"), goneSince, withGeneration(4)), newDueDecision(abort, "InProgress")},
+		"an annotation with another value":                          {"only true counts", newStartedItem(phSucceeded, withAnnotation(contract.PausedAnnotation, "yes"), withGeneration(4)), newStartDecision(rec, "Generation")},
+		"ignored":                                                   {"ignore says more", newStartedItem(phSucceeded, withPause, withAnnotation(lsv1alpha1.IgnoreAnnotation, "true"), withGeneration(4)), contract.Decision{Reason: "Ignored"}},
 	})
 }
 
 func TestEvaluatePausedJob(t *testing.T) {
 	t.Parallel()
 	rec, del, force, abort := contract.ActionReconcile, contract.ActionDelete, contract.ActionForceReconcile, contract.ActionAbort
-	pending, finished := job("b", "a", -5), job("a", "a", -6)
-	gone := func(di *lsv1alpha1.DeployItem) { deleted(-6)(di); finalizer(di) }
-	over := due(del, "InProgress")
+	pending, finished := withJob("b", "a", -5), withJob("a", "a", -6)
+	gone := func(di *lsv1alpha1.DeployItem) { withDeletionTime(-6)(di); withFinalizer(di) }
+	over := newDueDecision(del, "InProgress")
 	over.Expired = true
-	runDecisions(t, jobOptions(), map[string]decisionCase{
-		"a new job [Yx2]":                                           {"it waits", ran(phSucceeded, pending, reconciled(-9), paused), held(rec)},
-		"a first job [Yx2]":                                         {"it waits", item(job("a", "", -1), paused), held(rec)},
-		"a job without a change [Yx2]":                              {"it is not even finished", ran(phSucceeded, pending, updateOnChange, paused), held(rec)},
-		"a job that deletes [Yx2]":                                  {"nothing is deleted", ran(phSucceeded, pending, gone, paused), held(del)},
-		"a job with test-reconcile [Yx2]":                           {"the operation stays", ran(phSucceeded, pending, op("test-reconcile"), paused), held(rec)},
-		"test-reconcile [Yx2]":                                      {"it stays asked for", ran(phSucceeded, finished, op("test-reconcile"), paused), held(rec)},
-		"force-reconcile [Yx2]":                                     {"no background run begins", ran(phSucceeded, finished, op("force-reconcile"), paused), held(force)},
-		"an item with nothing to do [Yx2]":                          {"no hook may force a run", ran(phSucceeded, finished, paused), quiet(rec, "Finished")},
-		"a deletion without its job [Yx2]":                          {"nothing is held back", ran(phSucceeded, finished, gone, paused), quiet(del, "DeletionPending")},
-		"a job in progress [Yx2]":                                   {"goes on", ran(phProgressing, pending, paused), due(rec, "InProgress")},
-		"a job in progress with force-reconcile [Yx2]":              {"goes on with that action", ran(phInit, pending, op("force-reconcile"), paused), due(force, "InProgress")},
-		"a job in progress of an item that was deleted later [Yx2]": {"a deletion is another run", ran(phProgressing, pending, gone, paused), held(del)},
-		"a job held at its deadline [Yx2]":                          {"it ends without a call", ran(phProgressing, job("b", "a", -60), reconciled(-60), gone, paused), over},
-		"a deletion in progress [Yx2]":                              {"goes on", ran(phDeleting, pending, gone, paused), due(del, "InProgress")},
-		"a deletion that began [Yx2]":                               {"goes on", ran(phInitDelete, pending, gone, paused), due(del, "InProgress")},
-		"a background run in progress [Yx2]":                        {"goes on", ran(phSucceeded, finished, owed(-1), paused), background(due(rec, "BackgroundOwed"))},
-		"an abort [Yx2]":                                            {"is obeyed", ran(phProgressing, pending, op("abort"), paused), due(abort, "InProgress")},
-		"an abort of a new job [Yx2]":                               {"is obeyed", item(job("a", "", -1), op("abort"), paused), begin(abort, "NewJob")},
-		"a job that Landscaper interrupted [Yx2]":                   {"Landscaper ended the job", ran(phFailed, finished, paused), quiet(rec, "Finished")},
+	runDecisions(t, newJobOptions(), map[string]decisionCase{
+		"a new job [Yx2]":                                           {"it waits", newStartedItem(phSucceeded, pending, withLastReconcileTime(-9), withPause), newBlockedDecision(rec)},
+		"a first job [Yx2]":                                         {"it waits", newItem(withJob("a", "", -1), withPause), newBlockedDecision(rec)},
+		"a job without a change [Yx2]":                              {"it is not even finished", newStartedItem(phSucceeded, pending, withUpdateOnChangeOnly, withPause), newBlockedDecision(rec)},
+		"a job that deletes [Yx2]":                                  {"nothing is deleted", newStartedItem(phSucceeded, pending, gone, withPause), newBlockedDecision(del)},
+		"a job with test-reconcile [Yx2]":                           {"the operation stays", newStartedItem(phSucceeded, pending, withOperation("test-reconcile"), withPause), newBlockedDecision(rec)},
+		"test-reconcile [Yx2]":                                      {"it stays asked for", newStartedItem(phSucceeded, finished, withOperation("test-reconcile"), withPause), newBlockedDecision(rec)},
+		"force-reconcile [Yx2]":                                     {"no background run begins", newStartedItem(phSucceeded, finished, withOperation("force-reconcile"), withPause), newBlockedDecision(force)},
+		"an item with nothing to do [Yx2]":                          {"no hook may force a run", newStartedItem(phSucceeded, finished, withPause), newPausedDecision(rec, "Finished")},
+		"a deletion without its job [Yx2]":                          {"nothing is held back", newStartedItem(phSucceeded, finished, gone, withPause), newPausedDecision(del, "DeletionPending")},
+		"a job in progress [Yx2]":                                   {"goes on", newStartedItem(phProgressing, pending, withPause), newDueDecision(rec, "InProgress")},
+		"a job in progress with force-reconcile [Yx2]":              {"goes on with that action", newStartedItem(phInit, pending, withOperation("force-reconcile"), withPause), newDueDecision(force, "InProgress")},
+		"a job in progress of an item that was deleted later [Yx2]": {"a deletion is another run", newStartedItem(phProgressing, pending, gone, withPause), newBlockedDecision(del)},
+		"a job held at its deadline [Yx2]":                          {"it ends without a call", newStartedItem(phProgressing, withJob("b", "a", -60), withLastReconcileTime(-60), gone, withPause), over},
+		"a deletion in progress [Yx2]":                              {"goes on", newStartedItem(phDeleting, pending, gone, withPause), newDueDecision(del, "InProgress")},
+		"a deletion that began [Yx2]":                               {"goes on", newStartedItem(phInitDelete, pending, gone, withPause), newDueDecision(del, "InProgress")},
+		"a background run in progress [Yx2]":                        {"goes on", newStartedItem(phSucceeded, finished, withPendingBackground(-1), withPause), withBackground(newDueDecision(rec, "BackgroundOwed"))},
+		"an abort [Yx2]":                                            {"is obeyed", newStartedItem(phProgressing, pending, withOperation("abort"), withPause), newDueDecision(abort, "InProgress")},
+		"an abort of a new job [Yx2]":                               {"is obeyed", newItem(withJob("a", "", -1), withOperation("abort"), withPause), newStartDecision(abort, "NewJob")},
+		"a job that Landscaper interrupted [Yx2]":                   {"Landscaper ended the job", newStartedItem(phFailed, finished, withPause), newPausedDecision(rec, "Finished")},
 	})
 }
 
@@ -84,27 +84,27 @@ func TestEvaluatePausedJob(t *testing.T) {
 func TestMarkPaused(t *testing.T) {
 	t.Parallel()
 	shown := func(di *lsv1alpha1.DeployItem) {
-		di.Status.Conditions = append(di.Status.Conditions, cond(contract.ConditionPaused, "True", -5))
+		di.Status.Conditions = append(di.Status.Conditions, newCondition(contract.ConditionPaused, "True", -5))
 	}
 	for name, tc := range map[string]struct {
 		di   *lsv1alpha1.DeployItem
 		want lsv1alpha1.ConditionStatus // "" if the condition must be absent
 		same bool
 	}{
-		"a run is held back [Yx2]":                     {ran(phSucceeded, generation(4), paused), "True", false},
-		"another run is held back later [Yx2]":         {ran(phSucceeded, generation(4), paused, shown), "True", true},
-		"no run is held back [Yx2]":                    {ran(phSucceeded, paused), "", true},
-		"no run is held back any more [Yx2]":           {ran(phSucceeded, paused, shown), "True", true},
-		"a run in progress continues [Yx2]":            {ran(phProgressing, paused), "", true},
-		"the pause ends with a due run [Yx2]":          {ran(phSucceeded, generation(4), shown), "", false},
-		"the pause ends with nothing to do [Yx2]":      {ran(phSucceeded, shown), "", false},
-		"the pause ends and the item is ignored [Yx2]": {ran(phSucceeded, shown, note(lsv1alpha1.IgnoreAnnotation, "true")), "True", true},
+		"a run is held back [Yx2]":                     {newStartedItem(phSucceeded, withGeneration(4), withPause), "True", false},
+		"another run is held back later [Yx2]":         {newStartedItem(phSucceeded, withGeneration(4), withPause, shown), "True", true},
+		"no run is held back [Yx2]":                    {newStartedItem(phSucceeded, withPause), "", true},
+		"no run is held back any more [Yx2]":           {newStartedItem(phSucceeded, withPause, shown), "True", true},
+		"a run in progress continues [Yx2]":            {newStartedItem(phProgressing, withPause), "", true},
+		"the pause ends with a due run [Yx2]":          {newStartedItem(phSucceeded, withGeneration(4), shown), "", false},
+		"the pause ends with nothing to do [Yx2]":      {newStartedItem(phSucceeded, shown), "", false},
+		"the pause ends and the item is ignored [Yx2]": {newStartedItem(phSucceeded, shown, withAnnotation(lsv1alpha1.IgnoreAnnotation, "true")), "True", true},
 		"nil": {nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := tc.di.DeepCopy()
-			d := contract.Evaluate(tc.di, annotated())
+			d := contract.Evaluate(tc.di, newAnnotationOptions())
 			if got := contract.HasPausedCondition(tc.di, d); got != tc.same {
 				t.Errorf("HasPausedCondition = %t, want %t", got, tc.same)
 			}
@@ -129,24 +129,24 @@ func TestMarkPaused(t *testing.T) {
 	}
 }
 
-// pause begins or ends a pause.
-func (w *world) pause() {
+// togglePause begins or ends a pause.
+func (w *simulation) togglePause() {
 	if contract.IsPaused(w.di) {
 		delete(w.di.Annotations, contract.PausedAnnotation)
 		return
 	}
-	paused(w.di)
+	withPause(w.di)
 }
 
 // checkPause requires that no action except an abort begins on a paused item [Yx2].
-func (w *world) checkPause(d contract.Decision) {
-	if contract.IsPaused(w.di) && d.Action != contract.ActionAbort && (d.New || d.Due && d.Background && w.owes() == nil) {
+func (w *simulation) checkPause(d contract.Decision) {
+	if contract.IsPaused(w.di) && d.Action != contract.ActionAbort && (d.New || d.Due && d.Background && w.getPendingBackground() == nil) {
 		w.fail("a run begins on a paused item: %+v", d)
 	}
 }
 
-// owes returns the condition of a pending background run, or nil if no background run is pending.
-func (w *world) owes() *lsv1alpha1.Condition {
+// getPendingBackground returns the condition of a pending background run, or nil if no background run is pending.
+func (w *simulation) getPendingBackground() *lsv1alpha1.Condition {
 	c := contract.GetCondition(w.di.Status.Conditions, contract.ConditionBackground)
 	if c == nil || c.Status != lsv1alpha1.ConditionTrue {
 		return nil

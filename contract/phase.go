@@ -33,8 +33,8 @@ func IsFinal(p lsv1alpha1.DeployItemPhase) bool {
 	}
 }
 
-// IsWorking reports whether a stored phase belongs to a run in progress.
-func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
+// IsInProgress reports whether a stored phase belongs to a run in progress.
+func IsInProgress(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
 	case phaseInit, phaseProgressing, phaseCompleting, phaseInitDelete, phaseDeleting:
 		return true
@@ -51,7 +51,7 @@ func isFailure(p phase) bool { return p == phaseFailed || p == phaseDeleteFailed
 // deployer that did not change the phase from a deployer that set the phase to Progressing.
 func InitialPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
 	if a == ActionDelete {
-		return rulesOf(r).phases().initDelete
+		return getRules(r).listPhases().initDelete
 	}
 	return phaseInit
 }
@@ -60,7 +60,7 @@ func InitialPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
 // otherwise.
 func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
 	if deleting {
-		return rulesOf(r).phases().deleteFailed
+		return getRules(r).listPhases().deleteFailed
 	}
 	return phaseFailed
 }
@@ -68,26 +68,26 @@ func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
 // startPhase returns the phase at the start of a run.
 func startPhase(r Revision, deleting bool) phase {
 	if deleting {
-		return rulesOf(r).phases().initDelete
+		return getRules(r).listPhases().initDelete
 	}
 	return phaseInit
 }
 
-// workPhase returns the phase of a run in progress.
-func workPhase(deleting bool) phase {
+// runPhase returns the phase of a run in progress.
+func runPhase(deleting bool) phase {
 	if deleting {
 		return phaseDeleting
 	}
 	return phaseProgressing
 }
 
-// storedPhase converts p to a phase that may be stored under the revision.
-func storedPhase(r Revision, p phase) phase {
+// toStoredPhase converts p to a phase that may be stored under the revision.
+func toStoredPhase(r Revision, p phase) phase {
 	switch p {
 	case phaseInitDelete:
-		return rulesOf(r).phases().initDelete
+		return getRules(r).listPhases().initDelete
 	case phaseDeleteFailed:
-		return rulesOf(r).phases().deleteFailed
+		return getRules(r).listPhases().deleteFailed
 	default:
 		return p
 	}

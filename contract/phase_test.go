@@ -10,7 +10,7 @@ import (
 
 func TestPhases(t *testing.T) {
 	t.Parallel()
-	for _, p := range all {
+	for _, p := range allPhases {
 		if got := contract.IsFinal(p); got != isDone(p) {
 			t.Errorf("IsFinal(%q) = %t", p, got)
 		}

@@ -25,10 +25,10 @@ const MaxProviderStatus = 1 << 20
 // status on /status, but then refuses every later write to the item, including the removal of its finalizer. The error
 // has the code ERR_CONFIGURATION_PROBLEM.
 func CheckProviderStatus(raw *runtime.RawExtension) error {
-	if noRaw(raw) {
+	if isEmptyRaw(raw) {
 		return nil
 	}
-	object, err := providerObject(raw)
+	object, err := decodeProviderStatus(raw)
 	if err != nil || object == nil {
 		return err
 	}
@@ -42,9 +42,9 @@ func CheckProviderStatus(raw *runtime.RawExtension) error {
 // characters such as < are escaped.
 const maxGrowth = 6
 
-// providerObject decodes a provider status. It returns nil if the status is null, and an error if the encoded status is
-// too large. It does not encode a short status, because a short status cannot become too large.
-func providerObject(raw *runtime.RawExtension) (map[string]json.RawMessage, error) {
+// decodeProviderStatus decodes a provider status. It returns nil if the status is null, and an error if the encoded
+// status is too large. It does not encode a short status, because a short status cannot become too large.
+func decodeProviderStatus(raw *runtime.RawExtension) (map[string]json.RawMessage, error) {
 	var small map[string]json.RawMessage
 	if len(raw.Raw) <= MaxProviderStatus/maxGrowth && json.Unmarshal(raw.Raw, &small) == nil && small != nil {
 		return small, nil
@@ -52,47 +52,47 @@ func providerObject(raw *runtime.RawExtension) (map[string]json.RawMessage, erro
 	body, err := json.Marshal(raw)
 	switch {
 	case err != nil:
-		return nil, providerFault("is not JSON", err)
+		return nil, newProviderStatusError("is not JSON", err)
 	case bytes.Equal(body, []byte("null")):
 		return nil, nil
 	case len(body) > MaxProviderStatus:
-		return nil, providerFault(fmt.Sprintf("is %d bytes, at most %d are allowed", len(body), MaxProviderStatus), nil)
+		return nil, newProviderStatusError(fmt.Sprintf("is %d bytes, at most %d are allowed", len(body), MaxProviderStatus), nil)
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil {
-		return nil, providerFault("is not an object", err)
+		return nil, newProviderStatusError("is not an object", err)
 	}
 	return object, nil
 }
 
-// noRaw reports whether a raw extension is empty.
-func noRaw(raw *runtime.RawExtension) bool {
+// isEmptyRaw reports whether a raw extension is empty.
+func isEmptyRaw(raw *runtime.RawExtension) bool {
 	return raw == nil || (len(bytes.TrimSpace(raw.Raw)) == 0 && raw.Object == nil)
 }
 
 func checkType(object map[string]json.RawMessage) error {
-	apiVersion, err := text(object, "apiVersion")
+	apiVersion, err := getString(object, "apiVersion")
 	if err != nil {
 		return err
 	}
 	if _, err := schema.ParseGroupVersion(apiVersion); err != nil {
-		return providerFault("has an invalid apiVersion", err)
+		return newProviderStatusError("has an invalid apiVersion", err)
 	}
-	kind, err := text(object, "kind")
+	kind, err := getString(object, "kind")
 	if err != nil {
 		return err
 	}
 	if faults := validation.IsDNS1035Label(strings.ToLower(kind)); len(faults) > 0 {
-		return providerFault("has an invalid kind: "+strings.Join(faults, ", "), nil)
+		return newProviderStatusError("has an invalid kind: "+strings.Join(faults, ", "), nil)
 	}
 	return nil
 }
 
-// text returns the value of a required string field.
-func text(object map[string]json.RawMessage, key string) (string, error) {
+// getString returns the value of a required string field.
+func getString(object map[string]json.RawMessage, key string) (string, error) {
 	var s string
 	if err := json.Unmarshal(object[key], &s); err != nil || s == "" {
-		return "", providerFault("has no "+key, nil)
+		return "", newProviderStatusError("has no "+key, nil)
 	}
 	return s, nil
 }
@@ -103,13 +103,13 @@ func checkMetadata(raw json.RawMessage) error {
 	}
 	var meta metav1.ObjectMeta
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		return providerFault("has invalid metadata", err)
+		return newProviderStatusError("has invalid metadata", err)
 	}
 	return nil
 }
 
-func providerFault(message string, cause error) error {
-	return &Fault{
+func newProviderStatusError(message string, cause error) error {
+	return &CodedError{
 		Operation: "ProviderStatus", Reason: "InvalidProviderStatus", Message: "status.providerStatus " + message, Err: cause,
 		Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
 	}

@@ -53,8 +53,8 @@ func TestCheckProviderStatus(t *testing.T) {
 				t.Errorf("unexpected: %v", err)
 			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 				t.Errorf("%v, want %q", err, tc.want)
-			case tc.want != "" && !slices.Contains(contract.Codes(err), lsv1alpha1.ErrorConfigurationProblem):
-				t.Errorf("codes %v", contract.Codes(err))
+			case tc.want != "" && !slices.Contains(contract.ErrorCodes(err), lsv1alpha1.ErrorConfigurationProblem):
+				t.Errorf("codes %v", contract.ErrorCodes(err))
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// StartInfo contains the values that Start writes to the status, but cannot take from the item.
+// StartInfo contains the values that StartRun writes to the status, but cannot take from the item.
 type StartInfo struct {
 	// Now is the time of the start.
 	Now time.Time
@@ -18,11 +18,11 @@ type StartInfo struct {
 	JobID string
 }
 
-// Start changes di.Status in memory to the status of a started run. For a background run, it changes nothing, because
-// the phase of a finished job must stay final. The caller persists the change before it performs the action.
+// StartRun changes di.Status in memory to the status of a started run. For a background run, it changes nothing,
+// because the phase of a finished job must stay final. The caller persists the change before it performs the action.
 //
 // An abort or force-reconcile on a terminating item does not change observedGeneration, so that Delete stays due.
-func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
+func StartRun(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	if di == nil || d.Background {
 		return
 	}
@@ -40,7 +40,7 @@ func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 		return
 	}
 	startFields(di, d, s)
-	rulesOf(d.Revision).finish(&di.Status, s.Now)
+	getRules(d.Revision).setFinished(&di.Status, s.Now)
 }
 
 // startFields writes all fields of a start except the phase.
@@ -52,13 +52,13 @@ func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	status.Deployer = s.Deployer
 	status.LastError = nil
 	status.Conditions = RemoveCondition(status.Conditions, ConditionWaiting)
-	rulesOf(d.Revision).start(status, d, s)
-	status.LastReconcileTime = stampRef(startTime(di, d.Revision, s.Now))
+	getRules(d.Revision).start(status, d, s)
+	status.LastReconcileTime = toStoredTimePtr(startTime(di, d.Revision, s.Now))
 }
 
 // startTime returns the lastReconcileTime of a run that starts now. It is the current time, or the time of the request
 // if that is later. The request can be later if the clock of the deployer is slow. A run with a start before its
 // request would count as not started.
 func startTime(di *lsv1alpha1.DeployItem, r Revision, now time.Time) time.Time {
-	return later(now, rulesOf(r).requested(di))
+	return maxTime(now, getRules(r).requestTime(di))
 }

@@ -13,8 +13,8 @@ import (
 const (
 	// MaxMessage is the maximum length of the message, in bytes.
 	MaxMessage = 1024
-	// MaxWord is the maximum length of the operation, the reason and each code, in bytes.
-	MaxWord = 128
+	// MaxReason is the maximum length of the operation, the reason and each code, in bytes.
+	MaxReason = 128
 )
 
 // OneLine returns s as one line of valid UTF-8. Line breaks become "; ". Other control characters and runs of white
@@ -30,7 +30,7 @@ func OneLine(s string, limit int) string {
 			continue
 		}
 		if gap && b.Len() > 0 {
-			b.WriteString(separator(b.String(), broken))
+			b.WriteString(getSeparator(b.String(), broken))
 		}
 		gap, broken = false, false
 		writeRune(&b, r)
@@ -38,10 +38,9 @@ func OneLine(s string, limit int) string {
 	return Truncate(b.String(), limit)
 }
 
-// separator returns the text that replaces white space. The argument `before` is the text before the white space. The
-// result is "; " for a line break, and a space otherwise. After an opening bracket, a comma, a colon or a semicolon,
-// the result is always a space.
-func separator(before string, broken bool) string {
+// getSeparator returns the text that replaces the white space after before. The result is "; " for a line break, and a
+// space otherwise. After an opening bracket, a comma, a colon or a semicolon, the result is always a space.
+func getSeparator(before string, broken bool) string {
 	if !broken || strings.ContainsRune(":;,([{", rune(before[len(before)-1])) {
 		return " "
 	}
@@ -57,14 +56,14 @@ func Truncate(s string, limit int) string {
 	note := fmt.Sprintf("… (%d bytes cut)", len(s))
 	keep := limit - len(note)
 	if keep <= 0 {
-		return strings.TrimRight(s[:runeStart(s, limit)], " ")
+		return strings.TrimRight(s[:lastRuneStart(s, limit)], " ")
 	}
-	keep = runeStart(s, keep)
+	keep = lastRuneStart(s, keep)
 	return s[:keep] + fmt.Sprintf("… (%d bytes cut)", len(s)-keep)
 }
 
-// runeStart returns the largest index that is not greater than i and at which a rune begins.
-func runeStart(s string, i int) int {
+// lastRuneStart returns the largest index that is not greater than i and at which a rune begins.
+func lastRuneStart(s string, i int) int {
 	for i > 0 && !utf8.RuneStart(s[i]) {
 		i--
 	}

@@ -75,15 +75,15 @@ func FuzzNewError(f *testing.F) {
 	f.Add("a\x00\u2028b", strings.Repeat("ä\r\n", 2000), "op", "reason", "", byte(0xff))
 	f.Add("%!s(nil)", "Op:  - Reason:  - Message: ", "Op: ", "\xff", "a\nb", byte(0x5a))
 	f.Fuzz(func(t *testing.T, outer, inner, operation, reason, code string, shape byte) {
-		var err error = &contract.Fault{Operation: operation, Reason: reason, Message: inner, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorCode(code)}}
+		var err error = &contract.CodedError{Operation: operation, Reason: reason, Message: inner, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorCode(code)}}
 		for bit := range 7 {
 			switch shape >> bit & 3 {
 			case 0:
 				err = fmt.Errorf("%s: %w", outer, err)
 			case 1:
-				err = errors.Join(errors.New(inner), err, (*contract.Fault)(nil))
+				err = errors.Join(errors.New(inner), err, (*contract.CodedError)(nil))
 			case 2:
-				err = &contract.Fault{Message: outer, Err: err, Codes: contract.Codes(err)}
+				err = &contract.CodedError{Message: outer, Err: err, Codes: contract.ErrorCodes(err)}
 			case 3:
 				err = lserrors.NewWrappedError(err, operation, reason, outer, lsv1alpha1.ErrorTimeout)
 			}

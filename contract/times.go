@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stamp returns t as the API server stores it, in whole seconds.
-func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+// toStoredTime returns t as the API server stores it, in whole seconds.
+func toStoredTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// stampRef is like the function `stamp`, but returns a pointer, for optional fields.
-func stampRef(t time.Time) *metav1.Time {
-	s := stamp(t)
+// toStoredTimePtr is like toStoredTime, but returns a pointer, for optional fields.
+func toStoredTimePtr(t time.Time) *metav1.Time {
+	s := toStoredTime(t)
 	return &s
 }
 
@@ -29,8 +29,8 @@ func notBefore(a, b *metav1.Time) bool {
 	return !a.Truncate(time.Second).Before(b.Truncate(time.Second))
 }
 
-// later returns the later of two times. The second time may be nil.
-func later(t time.Time, other *metav1.Time) time.Time {
+// maxTime returns the later of two times. The second time may be nil.
+func maxTime(t time.Time, other *metav1.Time) time.Time {
 	if !other.IsZero() && other.After(t) {
 		return other.Time
 	}

@@ -16,9 +16,9 @@ import (
 // Kubeconfig returns a kubeconfig with administrator rights.
 func (cp *ControlPlane) Kubeconfig() []byte { return append([]byte(nil), cp.env.KubeConfig...) }
 
-// KubeconfigFile writes the result of Kubeconfig to a file in dir and returns the path of the file. If dir is empty,
-// KubeconfigFile uses a directory that Stop removes.
-func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
+// WriteKubeconfig writes the result of Kubeconfig to a file in dir and returns the path of the file. If dir is empty,
+// WriteKubeconfig uses a directory that Stop removes.
+func (cp *ControlPlane) WriteKubeconfig(dir string) (string, error) {
 	if dir == "" {
 		dir = cp.dir
 	}
@@ -32,15 +32,15 @@ func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
 // Kubectl returns the path of kubectl, in the version of the API server. It returns "" if the binaries do not include
 // kubectl.
 func (cp *ControlPlane) Kubectl() string {
-	if len(gobuild.Missing(cp.assets, []string{kubectlName})) > 0 {
+	if len(gobuild.ListMissing(cp.assets, []string{kubectlName})) > 0 {
 		return ""
 	}
 	return filepath.Join(cp.assets, kubectlName)
 }
 
-// User returns a config for a user with the given name and groups. The user has only the rights that RBAC grants to
-// this name and these groups.
-func (cp *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
+// AddUser adds a user with the given name and groups, and returns a config for this user. The user has only the rights
+// that RBAC grants to this name and these groups.
+func (cp *ControlPlane) AddUser(name string, groups ...string) (*rest.Config, error) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
 	user, err := cp.env.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})

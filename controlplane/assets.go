@@ -23,7 +23,7 @@ const (
 // installedDir is the directory that kubebuilder's instructions use for the binaries.
 const installedDir = "/usr/local/kubebuilder/bin"
 
-// AssetsOptions configures Assets.
+// AssetsOptions configures FindAssets.
 type AssetsOptions struct {
 	// ControllerManager specifies whether kube-controller-manager is required in addition to etcd and kube-apiserver.
 	ControllerManager bool
@@ -32,12 +32,12 @@ type AssetsOptions struct {
 	Progress io.Writer
 }
 
-// Assets returns a directory with the binaries of the control plane. It looks for the binaries in the places that the
-// package documentation lists. If none of these places contains the binaries, Assets builds them. The first build takes
-// up to seven minutes, so call Assets once before tests that have a time limit. Assets is safe for concurrent use, even
-// by several processes. Each error is a single line that names the problem and the remedy. Typical problems are a
-// missing go command, a full disk and a missing network.
-func Assets(ctx context.Context, o AssetsOptions) (string, error) {
+// FindAssets returns a directory with the binaries of the control plane. It looks for the binaries in the places that
+// the package documentation lists. If none of these places contains the binaries, FindAssets builds them. The first
+// build takes up to seven minutes, so call FindAssets once before tests that have a time limit. FindAssets is safe for
+// concurrent use, even by several processes. Each error is a single line that names the problem and the remedy. Typical
+// problems are a missing go command, a full disk and a missing network.
+func FindAssets(ctx context.Context, o AssetsOptions) (string, error) {
 	f, err := newFinder(o)
 	if err != nil {
 		return "", fmt.Errorf("find control plane binaries: %w", err)
@@ -55,11 +55,11 @@ func newFinder(o AssetsOptions) (*gobuild.Finder, error) {
 		return nil, err
 	}
 	f := &gobuild.Finder{
-		Recipe:      smallRecipe(),
-		Need:        []string{etcdName, apiServerName},
+		Recipe:      newSmallRecipe(),
+		Required:    []string{etcdName, apiServerName},
 		Env:         assetsEnv,
 		Cache:       cache,
-		Places:      []string{fullRecipe().Dir(cache)},
+		Places:      []string{newFullRecipe().Dir(cache)},
 		Report:      gobuild.NewReporter("envtest", o.Progress),
 		DownloadKey: downloadKey(),
 	}
@@ -67,8 +67,8 @@ func newFinder(o AssetsOptions) (*gobuild.Finder, error) {
 		f.Places = append(f.Places, installedDir)
 	}
 	if o.ControllerManager {
-		f.Recipe = fullRecipe()
-		f.Need = append(f.Need, controllerManagerName)
+		f.Recipe = newFullRecipe()
+		f.Required = append(f.Required, controllerManagerName)
 	} else {
 		f.Download = newDownloader(f.Report).download
 	}

@@ -15,21 +15,21 @@ import (
 // killChildren kills each child of this process that has dir in its command line. It returns true, because it is
 // implemented for Linux.
 func killChildren(dir string) bool {
-	kill(dir, func(path, _ string) bool { return parentOf(path) == os.Getpid() })
+	killProcesses(dir, func(path, _ string) bool { return getParentPID(path) == os.Getpid() })
 	return true
 }
 
 // killAbandoned kills the processes of a control plane whose parent has been killed. The processes have `dir`, the
 // directory of this control plane, in their command line.
 func killAbandoned(dir string) {
-	kill(dir, func(_, program string) bool {
+	killProcesses(dir, func(_, program string) bool {
 		return slices.Contains([]string{apiServerName, etcdName, controllerManagerName}, filepath.Base(program))
 	})
 }
 
-// kill kills each process that has dir in its command line, and for which the function `match` returns true. The
-// arguments of `match` are the /proc directory and the program of the process.
-func kill(dir string, match func(path, program string) bool) {
+// killProcesses kills each process that has dir in its command line, and for which the function `match` returns true.
+// The arguments of `match` are the /proc directory and the program of the process.
+func killProcesses(dir string, match func(path, program string) bool) {
 	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {
 		pid, err := strconv.Atoi(filepath.Base(path))
@@ -44,9 +44,9 @@ func kill(dir string, match func(path, program string) bool) {
 	}
 }
 
-// parentOf returns the process ID of the parent of a process, or 0 if the process does not exist. The argument is the
-// /proc directory of the process.
-func parentOf(path string) int {
+// getParentPID returns the process ID of the parent of a process, or 0 if the process does not exist. The argument is
+// the /proc directory of the process.
+func getParentPID(path string) int {
 	stat, err := os.ReadFile(filepath.Join(path, "stat"))
 	if err != nil {
 		return 0

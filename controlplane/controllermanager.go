@@ -49,17 +49,17 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 		return errors.New("start kube-controller-manager: the control plane is stopped")
 	case cp.controllerManager != nil:
 		return errors.New("start kube-controller-manager: it is already running")
-	case len(gobuild.Missing(cp.assets, []string{controllerManagerName})) > 0:
+	case len(gobuild.ListMissing(cp.assets, []string{controllerManagerName})) > 0:
 		return fmt.Errorf("start kube-controller-manager: program not found in %s", cp.assets)
 	}
 	if len(controllers) == 0 {
 		controllers = DefaultControllers()
 	}
-	kubeconfig, err := cp.KubeconfigFile("")
+	kubeconfig, err := cp.WriteKubeconfig("")
 	if err != nil {
 		return err
 	}
-	port, err := freePort(ctx)
+	port, err := findFreePort(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (cp *ControlPlane) StopControllerManager() error {
 	return err
 }
 
-// freePort returns a port that is currently free.
-func freePort(ctx context.Context) (int, error) {
+// findFreePort returns a port that is currently free.
+func findFreePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func waitHealthy(parent context.Context, c *process.Process, url string) error {
 	tick := time.NewTicker(healthPoll)
 	defer tick.Stop()
 	for {
-		if answersOK(ctx, client, url) {
+		if isHealthy(ctx, client, url) {
 			return nil
 		}
 		select {
@@ -130,13 +130,13 @@ func waitHealthy(parent context.Context, c *process.Process, url string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("it did not become healthy in time: %w", ctx.Err())
 		case <-c.Done:
-			return fmt.Errorf("kube-controller-manager ended: %s", c.LastWords())
+			return fmt.Errorf("kube-controller-manager ended: %s", c.LastLine())
 		case <-tick.C:
 		}
 	}
 }
 
-func answersOK(ctx context.Context, client *http.Client, url string) bool {
+func isHealthy(ctx context.Context, client *http.Client, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return false

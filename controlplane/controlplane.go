@@ -23,9 +23,9 @@ import (
 // processTimeout limits the start and the stop of each process. It is long because the machine may be busy.
 const processTimeout = 3 * time.Minute
 
-// abandonedStart is how long giveUp, which cleans up after an interrupted start, waits for the start to fail. The wait
-// begins when giveUp has killed the processes of the start.
-const abandonedStart = time.Second
+// cleanUpTimeout is how long cleanUpStart, which cleans up after an interrupted start, waits for the start to fail. The
+// wait begins when cleanUpStart has killed the processes of the start.
+const cleanUpTimeout = time.Second
 
 // Options configures Start.
 type Options struct {
@@ -38,7 +38,7 @@ type Options struct {
 	Controllers []string
 	// APIServerFlags are additional flags for the API server. The keys are the flag names without leading dashes.
 	APIServerFlags map[string][]string
-	// Assets is a directory that contains the binaries. If it is empty, the function [Assets] finds or builds them.
+	// Assets is a directory that contains the binaries. If it is empty, the function [FindAssets] finds or builds them.
 	Assets string
 	// Progress receives a line for each long step. The default is os.Stderr.
 	Progress io.Writer
@@ -67,13 +67,13 @@ type ControlPlane struct {
 }
 
 // Start finds or builds the binaries, starts the processes and installs the CRDs. It returns when everything is ready.
-// The context limits only the start. The control plane runs until Stop is called or this process ends. If this process is
-// killed, its directory remains until the next call of Start, in any process.
+// The context limits only the start. The control plane runs until Stop is called or this process ends. If this process
+// is killed, its directory remains until the next call of Start, in any process.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	assets := o.Assets
 	if assets == "" {
 		var err error
-		if assets, err = Assets(ctx, AssetsOptions{ControllerManager: o.ControllerManager, Progress: o.Progress}); err != nil {
+		if assets, err = FindAssets(ctx, AssetsOptions{ControllerManager: o.ControllerManager, Progress: o.Progress}); err != nil {
 			return nil, err // the error of Assets is a complete line
 		}
 	}
@@ -91,7 +91,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	select {
 	case <-started:
 	case <-ctx.Done():
-		return nil, errors.Join(fmt.Errorf("start control plane: %w", context.Cause(ctx)), cp.giveUp(started))
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", context.Cause(ctx)), cp.cleanUpStart(started))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.Stop())
@@ -99,18 +99,18 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// giveUp cleans up when the caller of Start no longer waits. The goroutine that runs the start cannot be cancelled. On
-// Linux, giveUp kills the processes of the start, so that the start usually fails. If the start does not fail within
-// abandonedStart, its goroutine continues in the background until its own time limit. On other systems, giveUp waits
-// for the end of the start.
-func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
+// cleanUpStart cleans up when the caller of Start no longer waits. The goroutine that runs the start cannot be
+// cancelled. On Linux, cleanUpStart kills the processes of the start, so that the start usually fails. If the start
+// does not fail within cleanUpTimeout, its goroutine continues in the background until its own time limit. On other
+// systems, cleanUpStart waits for the end of the start.
+func (cp *ControlPlane) cleanUpStart(started <-chan struct{}) error {
 	if !killChildren(cp.dir) {
 		<-started
 		return cp.Stop()
 	}
-	limit := time.NewTimer(abandonedStart)
+	limit := time.NewTimer(cleanUpTimeout)
 	defer limit.Stop()
-	again := time.NewTicker(abandonedStart / 20)
+	again := time.NewTicker(cleanUpTimeout / 20)
 	defer again.Stop()
 	for {
 		select {

@@ -26,7 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-const patience = 2 * time.Minute
+const timeout = 2 * time.Minute
 
 // start starts a control plane. The control plane runs until the current container of specs ends.
 func start(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {
@@ -55,8 +55,8 @@ func newItem(name string) *lsv1alpha1.DeployItem {
 	}
 }
 
-// withJob writes a status with a job ID, as Landscaper does in the job-ID revision.
-func withJob(ctx context.Context, c client.Client, item *lsv1alpha1.DeployItem) {
+// writeJob writes a status with a job ID, as Landscaper does in the job-ID revision.
+func writeJob(ctx context.Context, c client.Client, item *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	item.Status.JobID, item.Status.ObservedGeneration, item.Status.Phase = "job", 1, "Init"
 	Expect(c.Status().Update(ctx, item)).To(Succeed())
@@ -76,7 +76,7 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 	It("stores a DeployItem with all its fields", func(ctx SpecContext) {
 		item := newItem("stored")
 		Expect(c.Create(ctx, item)).To(Succeed())
-		withJob(ctx, c, item)
+		writeJob(ctx, c, item)
 		Expect(item.Spec.UpdateOnChangeOnly).To(BeTrue())
 		Expect(item.Status.JobID).To(Equal("job"))
 	})
@@ -107,9 +107,9 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 			g.Expect(c.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels(labels))).To(Succeed())
 			return list.Items
 		}
-		Eventually(func(g Gomega) { g.Expect(pods(g)).To(HaveLen(2)) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Eventually(func(g Gomega) { g.Expect(pods(g)).To(HaveLen(2)) }).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 		Expect(c.Delete(ctx, deployment, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		Eventually(func(g Gomega) { g.Expect(pods(g)).To(BeEmpty()) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Eventually(func(g Gomega) { g.Expect(pods(g)).To(BeEmpty()) }).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 	})
 
 	It("deletes objects that a deleted DeployItem owns", func(ctx SpecContext) {
@@ -123,7 +123,7 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 		Expect(c.Delete(ctx, item)).To(Succeed())
 		Eventually(func() bool {
 			return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(secret), secret))
-		}).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
+		}).WithContext(ctx).WithTimeout(timeout).Should(BeTrue())
 	})
 
 	It("refuses a second controller manager and an unknown controller", func(ctx SpecContext) {
@@ -135,12 +135,12 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 	})
 
 	It("returns a kubeconfig, and restricts other users to their rights", func(ctx SpecContext) {
-		path, err := cp.KubeconfigFile(GinkgoT().TempDir())
+		path, err := cp.WriteKubeconfig(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		config, err := clientcmd.BuildConfigFromFlags("", path)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newClient(config).List(ctx, &corev1.SecretList{})).To(Succeed())
-		user, err := cp.User("nobody")
+		user, err := cp.AddUser("nobody")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apierrors.IsForbidden(newClient(user).List(ctx, &corev1.SecretList{}))).To(BeTrue())
 	})
@@ -167,7 +167,7 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 		Expect(c.Create(short, newItem("not-stored"))).NotTo(Succeed())
 		Expect(cp.StartEtcd()).To(Succeed())
 		Expect(cp.StartEtcd()).To(Succeed(), "starting twice does nothing")
-		Eventually(func() error { return c.Create(ctx, newItem("later")) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Eventually(func() error { return c.Create(ctx, newItem("later")) }).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "in-etcd"}, newItem(""))).To(Succeed())
 	})
 
@@ -175,10 +175,10 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
 		Expect(cp.BackUpEtcd(backup)).To(Succeed())
 		lost := newItem("lost")
-		Eventually(func() error { return c.Create(ctx, lost) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Eventually(func() error { return c.Create(ctx, lost) }).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 		Expect(cp.RestoreEtcd(backup)).To(Succeed())
 		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(lost), newItem("")) }).
-			WithContext(ctx).WithTimeout(patience).Should(Satisfy(apierrors.IsNotFound))
+			WithContext(ctx).WithTimeout(timeout).Should(Satisfy(apierrors.IsNotFound))
 	})
 
 	It("stops, also if it is already stopped", func(ctx SpecContext) {
@@ -195,10 +195,10 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 
 var _ = Describe("Control plane of the annotation revision", Ordered, func() {
 	It("prunes the fields of later versions without an error", func(ctx SpecContext) {
-		c := newClient(start(ctx, controlplane.Options{CRDs: controlplane.ClassicCRDs()}).Config)
+		c := newClient(start(ctx, controlplane.Options{CRDs: controlplane.AnnotationRevisionCRDs()}).Config)
 		item := newItem("classic")
 		Expect(c.Create(ctx, item)).To(Succeed())
-		withJob(ctx, c, item)
+		writeJob(ctx, c, item)
 		Expect(item.Spec.UpdateOnChangeOnly).To(BeFalse())
 		Expect(item.Status.JobID).To(BeEmpty())
 		Expect(item.Status.Phase).To(BeEquivalentTo("Init"))

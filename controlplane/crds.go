@@ -10,8 +10,8 @@ import (
 // CRDs returns new copies of Landscaper's current custom resource definitions.
 func CRDs() []*apiextv1.CustomResourceDefinition { return crds.CRDs() }
 
-// newerFields lists the DeployItem fields that a Landscaper of the annotation revision of the deployer contract does not
-// have.
+// newerFields lists the DeployItem fields that a Landscaper of the annotation revision of the deployer contract does
+// not have.
 var newerFields = map[string][]string{
 	"spec": {"onDelete", "updateOnChangeOnly"},
 	"status": {
@@ -19,10 +19,10 @@ var newerFields = map[string][]string{
 	},
 }
 
-// ClassicCRDs returns Landscaper's custom resource definitions without the DeployItem fields that a Landscaper of the
-// annotation revision does not have, such as status.jobID. With the returned definitions, an API server silently drops
-// these fields, as it does with the definitions of such a Landscaper.
-func ClassicCRDs() []*apiextv1.CustomResourceDefinition {
+// AnnotationRevisionCRDs returns Landscaper's custom resource definitions without the DeployItem fields that a
+// Landscaper of the annotation revision does not have, such as status.jobID. With the returned definitions, an API
+// server silently drops these fields, as it does with the definitions of such a Landscaper.
+func AnnotationRevisionCRDs() []*apiextv1.CustomResourceDefinition {
 	all := CRDs()
 	for _, crd := range all {
 		if crd.Spec.Names.Kind != "DeployItem" {
@@ -30,14 +30,14 @@ func ClassicCRDs() []*apiextv1.CustomResourceDefinition {
 		}
 		for i := range crd.Spec.Versions {
 			if s := crd.Spec.Versions[i].Schema; s != nil && s.OpenAPIV3Schema != nil {
-				cutNewerFields(s.OpenAPIV3Schema.Properties)
+				removeNewerFields(s.OpenAPIV3Schema.Properties)
 			}
 		}
 	}
 	return all
 }
 
-func cutNewerFields(properties map[string]apiextv1.JSONSchemaProps) {
+func removeNewerFields(properties map[string]apiextv1.JSONSchemaProps) {
 	for part, fields := range newerFields {
 		for _, field := range fields {
 			delete(properties[part].Properties, field)

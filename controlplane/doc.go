@@ -11,7 +11,7 @@
 //
 // # Where the binaries come from
 //
-// Start calls Assets, which uses the first of these places that contains all required binaries:
+// Start calls FindAssets, which uses the first of these places that contains all required binaries:
 //
 //  1. the directory in the environment variable KUBEBUILDER_ASSETS
 //  2. the cache, deployerkit/ below os.UserCacheDir()

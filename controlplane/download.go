@@ -108,7 +108,7 @@ func (d *downloader) fetch(ctx context.Context, a archive, dir string, guard *ti
 		return body.Read(p)
 	})
 	in := io.TeeReader(alive, hash)
-	if err := unpack(in, dir); err != nil {
+	if err := extractBinaries(in, dir); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
@@ -179,8 +179,8 @@ func (d *downloader) get(ctx context.Context, url string) (io.ReadCloser, error)
 	return resp.Body, nil
 }
 
-// unpack writes the regular files in a .tar.gz archive to dir, without their subdirectories.
-func unpack(r io.Reader, dir string) error {
+// extractBinaries writes the regular files in a .tar.gz archive to dir, without their subdirectories.
+func extractBinaries(r io.Reader, dir string) error {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
 		return fmt.Errorf("read archive: %w", err)

@@ -26,9 +26,9 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// tarball returns an archive that contains a small executable for each name. The directory in the archive is the same
-// as in the real archives.
-func tarball(t *testing.T, names ...string) []byte {
+// newArchive returns an archive that contains a small executable for each name. The directory in the archive is the
+// same as in the real archives.
+func newArchive(t *testing.T, names ...string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	zipped := gzip.NewWriter(&buf)
@@ -61,7 +61,7 @@ type release struct {
 	get     http.HandlerFunc // serves the archive; by default, a correct archive
 }
 
-func (r *release) serve(t *testing.T) *downloader {
+func (r *release) startServer(t *testing.T) *downloader {
 	t.Helper()
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
@@ -89,9 +89,9 @@ func (r *release) serve(t *testing.T) *downloader {
 	return d
 }
 
-func goodRelease(t *testing.T) *release {
+func newRelease(t *testing.T) *release {
 	t.Helper()
-	data := tarball(t, etcdName, apiServerName, kubectlName)
+	data := newArchive(t, etcdName, apiServerName, kubectlName)
 	sum := sha512.Sum512(data)
 	return &release{
 		archive: data, hash: hex.EncodeToString(sum[:]),
@@ -102,12 +102,12 @@ func goodRelease(t *testing.T) *release {
 func TestDownload(t *testing.T) {
 	for name, link := range map[string]string{"Release": "", "Mirror": "archive"} {
 		t.Run(name, func(t *testing.T) {
-			dir, r := t.TempDir(), goodRelease(t)
+			dir, r := t.TempDir(), newRelease(t)
 			r.link = link
-			if err := r.serve(t).download(t.Context(), dir); err != nil {
+			if err := r.startServer(t).download(t.Context(), dir); err != nil {
 				t.Fatal(err)
 			}
-			if missing := gobuild.Missing(dir, []string{etcdName, apiServerName, kubectlName}); missing != nil {
+			if missing := gobuild.ListMissing(dir, []string{etcdName, apiServerName, kubectlName}); missing != nil {
 				t.Errorf("missing: %v", missing)
 			}
 			got, err := os.ReadFile(filepath.Join(dir, etcdName))
@@ -157,9 +157,9 @@ func TestDownloadErrors(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := goodRelease(t)
+			r := newRelease(t)
 			tc.change(r)
-			d := r.serve(t)
+			d := r.startServer(t)
 			if tc.limits > 0 {
 				d.probe, d.stall = 30*time.Second, tc.limits
 				if r.list != nil {

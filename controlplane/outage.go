@@ -90,7 +90,7 @@ func (cp *ControlPlane) BackUpEtcd(dir string) error {
 	if err := cp.StopEtcd(); err != nil {
 		return err
 	}
-	if err := os.CopyFS(dir, os.DirFS(cp.etcdData())); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(cp.etcdDataDir())); err != nil {
 		return fmt.Errorf("back up etcd: %w", err)
 	}
 	return cp.StartEtcd()
@@ -102,7 +102,7 @@ func (cp *ControlPlane) RestoreEtcd(dir string) error {
 	if err := errors.Join(cp.StopAPIServer(), cp.StopEtcd()); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(cp.etcdData()), os.CopyFS(cp.etcdData(), os.DirFS(dir))); err != nil {
+	if err := errors.Join(os.RemoveAll(cp.etcdDataDir()), os.CopyFS(cp.etcdDataDir(), os.DirFS(dir))); err != nil {
 		return fmt.Errorf("restore etcd: %w", err)
 	}
 	if err := cp.StartEtcd(); err != nil {
@@ -111,8 +111,12 @@ func (cp *ControlPlane) RestoreEtcd(dir string) error {
 	return cp.StartAPIServer()
 }
 
-// etcdData returns the data directory of etcd.
-func (cp *ControlPlane) etcdData() string { return filepath.Join(cp.dir, etcdDataName) }
+// EtcdURL returns the address of etcd, such as http://127.0.0.1:2379. Tests can write objects there in the form in which
+// an earlier version stored them.
+func (cp *ControlPlane) EtcdURL() string { return cp.env.ControlPlane.Etcd.URL.String() }
+
+// etcdDataDir returns the data directory of etcd.
+func (cp *ControlPlane) etcdDataDir() string { return filepath.Join(cp.dir, etcdDataName) }
 
 // etcdDataName is the name of the data directory of etcd.
 const etcdDataName = "etcd"

@@ -9,7 +9,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// These are the versions of Kubernetes that Assets can build.
+// These are the versions of Kubernetes that FindAssets can build.
 const (
 	// KubernetesVersion is the version of the control plane with kube-controller-manager.
 	KubernetesVersion = "v1.36.3"
@@ -43,41 +43,41 @@ var (
 	smallMain string
 )
 
-// smallRecipe builds etcd and kube-apiserver, the same programs that a download contains. The compiler flags are the
+// newSmallRecipe builds etcd and kube-apiserver, the same programs that a download contains. The compiler flags are the
 // defaults, so that packages that the library also uses need not be compiled again.
-func smallRecipe() gobuild.Recipe {
+func newSmallRecipe() gobuild.Recipe {
 	return gobuild.Recipe{
-		What:    "etcd and kube-apiserver",
-		Version: smallVersion,
-		Notice:  "building etcd and kube-apiserver " + smallVersion + " from Go modules, once: about 3 minutes on 2 cores",
-		Module:  "deployerkit.local/controlplane",
-		Files:   map[string]string{"go.mod": smallGoMod, "go.sum": smallGoSum, "main.go": smallMain},
-		Flags:   versionFlags(smallVersion),
-		HostCgo: true,
-		Program: "controlplane",
-		Names:   []string{etcdName, apiServerName},
-		Space:   5 << 30,
+		DisplayName: "etcd and kube-apiserver",
+		Version:     smallVersion,
+		Notice:      "building etcd and kube-apiserver " + smallVersion + " from Go modules, once: about 3 minutes on 2 cores",
+		Module:      "deployerkit.local/controlplane",
+		Files:       map[string]string{"go.mod": smallGoMod, "go.sum": smallGoSum, "main.go": smallMain},
+		Flags:       buildFlags(smallVersion),
+		HostCgo:     true,
+		Program:     "controlplane",
+		Names:       []string{etcdName, apiServerName},
+		Space:       5 << 30,
 	}
 }
 
-// fullRecipe builds etcd, kube-apiserver, kube-controller-manager and kubectl.
-func fullRecipe() gobuild.Recipe {
+// newFullRecipe builds etcd, kube-apiserver, kube-controller-manager and kubectl.
+func newFullRecipe() gobuild.Recipe {
 	return gobuild.Recipe{
-		What:    "the control plane",
-		Version: KubernetesVersion,
-		Notice:  "building Kubernetes " + KubernetesVersion + " from Go modules, once: about 7 minutes on 2 cores",
-		Module:  "deployerkit.local/controlplane",
-		Files:   map[string]string{"go.mod": recipeGoMod, "go.sum": recipeGoSum, "main.go": recipeMain},
-		Flags:   append([]string{"-trimpath"}, versionFlags(KubernetesVersion)...),
-		Program: "controlplane",
-		Names:   []string{etcdName, apiServerName, controllerManagerName, kubectlName},
-		Space:   5 << 30,
+		DisplayName: "the control plane",
+		Version:     KubernetesVersion,
+		Notice:      "building Kubernetes " + KubernetesVersion + " from Go modules, once: about 7 minutes on 2 cores",
+		Module:      "deployerkit.local/controlplane",
+		Files:       map[string]string{"go.mod": recipeGoMod, "go.sum": recipeGoSum, "main.go": recipeMain},
+		Flags:       append([]string{"-trimpath"}, buildFlags(KubernetesVersion)...),
+		Program:     "controlplane",
+		Names:       []string{etcdName, apiServerName, controllerManagerName, kubectlName},
+		Space:       5 << 30,
 	}
 }
 
-// versionFlags returns the build flags for a Kubernetes version. They omit debug information and set the version in the
+// buildFlags returns the build flags for a Kubernetes version. They omit debug information and set the version in the
 // binaries.
-func versionFlags(version string) []string {
+func buildFlags(version string) []string {
 	const pkg = "k8s.io/component-base/version."
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	ldflags := []string{

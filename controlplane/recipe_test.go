@@ -13,7 +13,7 @@ import (
 )
 
 func TestRecipesMatchTheirVersions(t *testing.T) {
-	for version, r := range map[string]gobuild.Recipe{KubernetesVersion: fullRecipe(), smallVersion: smallRecipe()} {
+	for version, r := range map[string]gobuild.Recipe{KubernetesVersion: newFullRecipe(), smallVersion: newSmallRecipe()} {
 		staging := strings.Replace(version, "v1.", "v0.", 1)
 		for _, want := range []string{
 			"module " + r.Module + "\n",
@@ -76,8 +76,8 @@ func TestFlagsSetTheVersion(t *testing.T) {
 		recipe gobuild.Recipe
 		want   []string
 	}{
-		"Full":  {fullRecipe(), []string{"-trimpath", "-s -w", "version.gitVersion=v1.36.3 ", "version.gitMajor=1 ", "version.gitMinor=36 "}},
-		"Small": {smallRecipe(), []string{"-s -w", "version.gitVersion=v1.37.2 ", "version.gitMajor=1 ", "version.gitMinor=37 "}},
+		"Full":  {newFullRecipe(), []string{"-trimpath", "-s -w", "version.gitVersion=v1.36.3 ", "version.gitMajor=1 ", "version.gitMinor=36 "}},
+		"Small": {newSmallRecipe(), []string{"-s -w", "version.gitVersion=v1.37.2 ", "version.gitMajor=1 ", "version.gitMinor=37 "}},
 	} {
 		flags := strings.Join(tc.recipe.Flags, " ")
 		for _, want := range tc.want {

@@ -25,7 +25,7 @@ type Child struct{ object *unstructured.Unstructured }
 func NewChild(object *unstructured.Unstructured) Child { return Child{object} }
 
 // Ref returns a reference to the child. Its String method returns text such as "Deployment.apps shop/web".
-func (c Child) Ref() apply.Ref { return apply.RefOf(c.content()) }
+func (c Child) Ref() apply.Ref { return apply.ToRef(c.content()) }
 
 // Name returns the child's name.
 func (c Child) Name() string { return c.content().GetName() }
@@ -33,9 +33,9 @@ func (c Child) Name() string { return c.content().GetName() }
 // Labels returns the child's labels, or nil if there are none.
 func (c Child) Labels() map[string]string { return c.content().GetLabels() }
 
-// Deleting reports whether the child is being deleted. If the handler still returns the child, the library creates it
+// IsDeleting reports whether the child is being deleted. If the handler still returns the child, the library creates it
 // again when it is gone.
-func (c Child) Deleting() bool { return c.content().GetDeletionTimestamp() != nil }
+func (c Child) IsDeleting() bool { return c.content().GetDeletionTimestamp() != nil }
 
 // Raw returns the whole child as JSON, or nil for the zero value.
 func (c Child) Raw() json.RawMessage {
@@ -49,9 +49,9 @@ func (c Child) Raw() json.RawMessage {
 // Object returns a copy of the child, which is empty for the zero value.
 func (c Child) Object() *unstructured.Unstructured { return c.content().DeepCopy() }
 
-// Text returns a string field of the child, such as Text("status", "podIP"). It returns an empty string if the child
-// has no string at this path.
-func (c Child) Text(fields ...string) string {
+// GetString returns a string field of the child, such as GetString("status", "podIP"). It returns an empty string if
+// the child has no string at this path.
+func (c Child) GetString(fields ...string) string {
 	text, _, _ := unstructured.NestedString(c.content().Object, fields...)
 	return text
 }
@@ -114,8 +114,8 @@ func compareRefs(a, b apply.Ref) int {
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Where returns the children for which the function `keep` returns true.
-func (c Children) Where(keep func(Child) bool) Children {
+// Filter returns the children for which the function `keep` returns true.
+func (c Children) Filter(keep func(Child) bool) Children {
 	var out Children
 	for _, child := range c {
 		if keep(child) {
@@ -125,28 +125,28 @@ func (c Children) Where(keep func(Child) bool) Children {
 	return out
 }
 
-// OfKind returns the children of a kind. The argument is a plain name such as "Deployment". If several API groups have
-// a kind with this name, use a qualified name such as "apps/v1/Deployment".
-func (c Children) OfKind(kind string) Children {
+// FilterByKind returns the children of a kind. The argument is a plain name such as "Deployment". If several API groups
+// have a kind with this name, use a qualified name such as "apps/v1/Deployment".
+func (c Children) FilterByKind(kind string) Children {
 	apiVersion := ""
 	if slash := strings.LastIndex(kind, "/"); slash >= 0 {
 		apiVersion, kind = kind[:slash], kind[slash+1:]
 	}
-	return c.Where(func(child Child) bool {
+	return c.Filter(func(child Child) bool {
 		ref := child.Ref()
 		return ref.Kind == kind && (apiVersion == "" || ref.APIVersion == apiVersion)
 	})
 }
 
-// Named finds a child by its kind and its name. The kind has the same format as for [Children.OfKind]. The name is a
-// plain name such as "web", or a name with a namespace such as "shop/web". With a plain name, Named returns the first
-// child with this name in any namespace. If there is no such child, Named returns the zero value and false.
-func (c Children) Named(kind, name string) (Child, bool) {
+// Find finds a child by its kind and its name. The kind has the same format as for [Children.FilterByKind]. The name is
+// a plain name such as "web", or a name with a namespace such as "shop/web". With a plain name, Find returns the first
+// child with this name in any namespace. If there is no such child, Find returns the zero value and false.
+func (c Children) Find(kind, name string) (Child, bool) {
 	namespace, plain, qualified := strings.Cut(name, "/")
 	if !qualified {
 		plain = name
 	}
-	for _, child := range c.OfKind(kind) {
+	for _, child := range c.FilterByKind(kind) {
 		if child.Name() == plain && (!qualified || child.Ref().Namespace == namespace) {
 			return child, true
 		}
@@ -154,25 +154,25 @@ func (c Children) Named(kind, name string) (Child, bool) {
 	return Child{}, false
 }
 
-// Labelled returns the children that a selector matches, such as labels.Set{"app": "web"}.AsSelector().
-func (c Children) Labelled(selector labels.Selector) Children {
-	return c.Where(func(child Child) bool { return selector.Matches(labels.Set(child.Labels())) })
+// FilterByLabels returns the children that a selector matches, such as labels.Set{"app": "web"}.AsSelector().
+func (c Children) FilterByLabels(selector labels.Selector) Children {
+	return c.Filter(func(child Child) bool { return selector.Matches(labels.Set(child.Labels())) })
 }
 
-// Find finds a child in the same way as [Children.Named], and decodes it into a T. The boolean is false if there is no
+// Find finds a child in the same way as [Children.Find], and decodes it into a T. The boolean is false if there is no
 // such child or if decoding fails. In both cases, the pointer points to an empty T. The pointer is never nil.
 //
 //	pod, running, err := declarative.Find[corev1.Pod](req.Children, "Pod", req.Name("web"))
 func Find[T any](children Children, kind, name string) (*T, bool, error) {
-	child, found := children.Named(kind, name)
+	child, found := children.Find(kind, name)
 	out, err := As[T](child)
 	return out, found && err == nil, err
 }
 
-// List decodes all children of a kind. The kind has the same format as for [Children.OfKind].
+// List decodes all children of a kind. The kind has the same format as for [Children.FilterByKind].
 func List[T any](children Children, kind string) ([]*T, error) {
 	var out []*T
-	for _, child := range children.OfKind(kind) {
+	for _, child := range children.FilterByKind(kind) {
 		one, err := As[T](child)
 		if err != nil {
 			return nil, err

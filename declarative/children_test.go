@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func observed(apiVersion, kind, name string, more map[string]any) *unstructured.Unstructured {
+func newObserved(apiVersion, kind, name string, more map[string]any) *unstructured.Unstructured {
 	body := object{"apiVersion": apiVersion, "kind": kind, "metadata": object{"name": name, "namespace": "shop", "labels": object{"app": name}}}
 	maps.Copy(body, more)
 	return &unstructured.Unstructured{Object: body}
 }
 
-func names(children Children) []string {
+func listNames(children Children) []string {
 	out := []string{}
 	for _, child := range children {
 		out = append(out, child.Ref().String())
@@ -32,35 +32,35 @@ func names(children Children) []string {
 
 func TestChildren(t *testing.T) {
 	children := NewChildren(
-		observed("v1", "Service", "b", nil),
-		observed("apps/v1", "Deployment", "a", nil), observed("legacy/v1", "Deployment", "a", nil),
-		observed("v1", "Service", "a", object{"status": object{"unknown": object{"x": "y"}}}),
+		newObserved("v1", "Service", "b", nil),
+		newObserved("apps/v1", "Deployment", "a", nil), newObserved("legacy/v1", "Deployment", "a", nil),
+		newObserved("v1", "Service", "a", object{"status": object{"unknown": object{"x": "y"}}}),
 	)
 	for name, tc := range map[string]struct {
 		got  Children
 		want []string
 	}{
 		"all children in a fixed order [R6]":        {children, []string{"Deployment.apps shop/a", "Deployment.legacy shop/a", "Service shop/a", "Service shop/b"}},
-		"children of a kind [R6]":                   {children.OfKind("Deployment"), []string{"Deployment.apps shop/a", "Deployment.legacy shop/a"}},
-		"children of a kind and version [R6]":       {children.OfKind("apps/v1/Deployment"), []string{"Deployment.apps shop/a"}},
-		"children of a kind of the core group [R6]": {children.OfKind("v1/Service"), []string{"Service shop/a", "Service shop/b"}},
-		"children with a label [R6]":                {children.Labelled(labels.Set{"app": "b"}.AsSelector()), []string{"Service shop/b"}},
-		"children of a kind without objects":        {children.OfKind("Pod"), []string{}},
-		"children that a function selects":          {children.Where(func(c Child) bool { return c.Text("status", "unknown", "x") == "y" }), []string{"Service shop/a"}},
+		"children of a kind [R6]":                   {children.FilterByKind("Deployment"), []string{"Deployment.apps shop/a", "Deployment.legacy shop/a"}},
+		"children of a kind and version [R6]":       {children.FilterByKind("apps/v1/Deployment"), []string{"Deployment.apps shop/a"}},
+		"children of a kind of the core group [R6]": {children.FilterByKind("v1/Service"), []string{"Service shop/a", "Service shop/b"}},
+		"children with a label [R6]":                {children.FilterByLabels(labels.Set{"app": "b"}.AsSelector()), []string{"Service shop/b"}},
+		"children of a kind without objects":        {children.FilterByKind("Pod"), []string{}},
+		"children that a function selects":          {children.Filter(func(c Child) bool { return c.GetString("status", "unknown", "x") == "y" }), []string{"Service shop/a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, names(tc.got)); diff != "" {
+			if diff := cmp.Diff(tc.want, listNames(tc.got)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if child, found := children.Named("Service", "b"); !found || child.Name() != "b" {
+	if child, found := children.Find("Service", "b"); !found || child.Name() != "b" {
 		t.Error("[R6] not found by name")
 	}
 	t.Run("Get finds a child by name and namespace [F32]", func(t *testing.T) {
 		children := NewChildren(children[0].Object(), inNamespace(children[0], "other"))
 		for name, want := range map[string]string{"a": "other", "shop/a": "shop", "other/a": "other", "third/a": ""} {
-			child, found := children.Named("Deployment", name)
+			child, found := children.Find("Deployment", name)
 			if found != (want != "") || child.Ref().Namespace != want {
 				t.Errorf("%s: found %t, %s", name, found, child.Ref())
 			}
@@ -69,7 +69,7 @@ func TestChildren(t *testing.T) {
 			t.Error(found, err)
 		}
 	})
-	if child, found := children.Named("Service", "c"); found || child.Name() != "" || child.Raw() != nil || child.Text("a") != "" {
+	if child, found := children.Find("Service", "c"); found || child.Name() != "" || child.Raw() != nil || child.GetString("a") != "" {
 		t.Error("found what is not there")
 	}
 }
@@ -83,9 +83,9 @@ func inNamespace(child Child, namespace string) *unstructured.Unstructured {
 
 func TestTypedChildren(t *testing.T) {
 	children := NewChildren(
-		observed("v1", "Pod", "a", object{"status": object{"phase": "Running", "future": int64(1)}, "spec": object{"priority": int64(7)}}),
-		observed("v1", "Pod", "b", nil), observed("v1", "Secret", "s", object{"data": object{"k": "dg=="}}),
-		observed("v1", "Broken", "x", object{"spec": "text"}),
+		newObserved("v1", "Pod", "a", object{"status": object{"phase": "Running", "future": int64(1)}, "spec": object{"priority": int64(7)}}),
+		newObserved("v1", "Pod", "b", nil), newObserved("v1", "Secret", "s", object{"data": object{"k": "dg=="}}),
+		newObserved("v1", "Broken", "x", object{"spec": "text"}),
 	)
 	pod, found, err := Find[corev1.Pod](children, "Pod", "a")
 	if err != nil || !found || pod.Status.Phase != corev1.PodRunning || *pod.Spec.Priority != 7 {
@@ -115,12 +115,12 @@ func TestTypedChildren(t *testing.T) {
 }
 
 func TestRequestIsASnapshot(t *testing.T) {
-	item := shopItem()
+	item := newShopItem()
 	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"unknown":{"field":[1]}}`)}
 	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: lsv1alpha1.TargetSpec{
 		Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(`"SECRET"`)), SecretRef: &lsv1alpha1.LocalSecretReference{Name: "s"},
 	}}
-	live := observed("v1", "Pod", "a", object{"spec": object{"hostname": "h"}})
+	live := newObserved("v1", "Pod", "a", object{"spec": object{"hostname": "h"}})
 	req, err := NewRequest(item, target, live)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestRequestIsASnapshot(t *testing.T) {
 	}
 	pod.Labels["app"] = "changed"
 	req.Children[0] = Child{}
-	if diff := cmp.Diff(observed("v1", "Pod", "a", object{"spec": object{"hostname": "h"}}), live); diff != "" {
+	if diff := cmp.Diff(newObserved("v1", "Pod", "a", object{"spec": object{"hostname": "h"}}), live); diff != "" {
 		t.Errorf("[R4] %s", diff)
 	}
 	if string(item.Spec.Configuration.Raw) != `{"unknown":{"field":[1]}}` {
@@ -155,9 +155,9 @@ func TestRequestIsASnapshot(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
+func TestConfigDecodesTheConfiguration(t *testing.T) {
 	type config struct{ Replicas int }
-	req := &SyncRequest{Item: shopItem()}
+	req := &SyncRequest{Item: newShopItem()}
 	req.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"a/v1","kind":"B","Replicas":3}`)}
 	if got, err := Config[config](req); err != nil || got.Replicas != 3 {
 		t.Errorf("Config(...) = %+v, %v, want 3 replicas", got, err)
@@ -178,7 +178,7 @@ type loose struct {
 func (l *loose) DeepCopyObject() runtime.Object { return l }
 
 func TestAsReturnsCopies(t *testing.T) {
-	live := observed("v1", "Pod", "a", object{"spec": object{"a": object{"b": "c"}}})
+	live := newObserved("v1", "Pod", "a", object{"spec": object{"a": object{"b": "c"}}})
 	child := NewChild(live)
 	own, err := As[loose](child)
 	if err != nil {
@@ -190,7 +190,7 @@ func TestAsReturnsCopies(t *testing.T) {
 	}
 	_ = unstructured.SetNestedField(own.Spec, "changed", "a", "b")
 	_ = unstructured.SetNestedField(plain.Object, "changed", "spec", "a", "b")
-	if diff := cmp.Diff(observed("v1", "Pod", "a", object{"spec": object{"a": object{"b": "c"}}}), live); diff != "" {
+	if diff := cmp.Diff(newObserved("v1", "Pod", "a", object{"spec": object{"a": object{"b": "c"}}}), live); diff != "" {
 		t.Errorf("[R4] %s", diff)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/internal/pace"
-	"github.com/deployerkit/deployerkit/upkeep"
+	"github.com/deployerkit/deployerkit/managed"
 )
 
 // New returns a deployer for a handler. The given hooks run in addition to the deployer's own hooks. New does not check
@@ -27,12 +27,12 @@ func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSe
 	d := &deployer{
 		handler: handler, options: o, stability: newStability(),
 	}
-	d.keeper = upkeep.New(upkeep.Options{
+	d.manager = managed.New(managed.Options{
 		Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights,
-		CleanUpFirst: o.CleanUpFirst && !o.OrphanChildren, ObjectChanged: d.changed,
+		CleanUpFirst: o.CleanUpFirst && !o.OrphanChildren, ObjectChanged: d.handleChange,
 	})
 	d.finalizer, _ = handler.(Finalizer)
-	d.hooks = d.keeper.Hooks(nil)
+	d.hooks = d.manager.NewHooks(nil)
 	for _, setup := range hooks {
 		d.hooks = d.hooks.RegisterHookSetup(setup)
 	}
@@ -57,7 +57,7 @@ type deployer struct {
 	finalizer Finalizer // nil if the handler is not a Finalizer
 	options   Options
 	hooks     extension.ReconcileExtensionHooks
-	keeper    *upkeep.Keeper
+	manager   *managed.ResourceManager
 	stability *stability
 	metrics   *metrics
 	limit     pace.Limit // limits the durations that the options and the handler set
@@ -83,17 +83,17 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	}
 	var failedCalls func() map[types.NamespacedName]uint64
 	if d.options.ItemMetrics {
-		failedCalls = d.failedCalls
+		failedCalls = d.countFailedCalls
 	}
-	d.metrics = newMetrics(rt.Registerer, d.keeper.Watches, failedCalls)
-	if err := d.keeper.UseRuntime(rt); err != nil {
+	d.metrics = newMetrics(rt.Registerer, d.manager.CountWatches, failedCalls)
+	if err := d.manager.UseRuntime(rt); err != nil {
 		return err
 	}
 	mgr, ok := rt.Landscaper.(manager.Manager)
 	if !ok {
 		return fmt.Errorf("%s: the Landscaper cluster is %T, not a manager", d.options.Name, rt.Landscaper)
 	}
-	d.options.Resync = d.limit.AtLeast(mgr.GetLogger(), "Options.Resync", d.options.Resync)
+	d.options.Resync = d.limit.Apply(mgr.GetLogger(), "Options.Resync", d.options.Resync)
 	return mgr.Add(d.metrics)
 }
 
@@ -106,8 +106,8 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	if err != nil {
 		return err
 	}
-	r.memory.began(d.now())
-	r.wished = r.memory.takeWish(func() { r.up.Take() }) // changes after this call start another run
+	r.memory.recordStart(d.now())
+	r.isRequested = r.memory.takeRequest(func() { r.managed.TakeTriggers() }) // changes after this call start another run
 	if err := r.connect(ctx, target); err != nil {
 		return r.failed(err)
 	}
@@ -116,7 +116,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 
 // ForceReconcile is like Reconcile, but checks all children instead of assuming that some are unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	d.keeper.Thorough(di)
+	d.manager.ForceResync(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
@@ -126,9 +126,9 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	if err != nil {
 		return err
 	}
-	r.memory.began(d.now())
-	r.up.Take() // changes after this call start another run
-	if d.finalizer != nil && !r.status.finalized() {
+	r.memory.recordStart(d.now())
+	r.managed.TakeTriggers() // changes after this call start another run
+	if d.finalizer != nil && !r.status.isFinalized() {
 		if err := r.connect(ctx, target); err != nil {
 			return err
 		}
@@ -141,37 +141,37 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 			return err
 		}
 	}
-	if err := deployerlib.DeleteExport(ctx, d.keeper.Secrets(), di); err != nil {
+	if err := deployerlib.DeleteExport(ctx, d.manager.GetSecretClient(), di); err != nil {
 		return err
 	}
-	d.keeper.Forget(di.UID)
+	d.manager.Forget(di.UID)
 	return nil
 }
 
 // deleteChildren deletes all children. If the inventory was lost, it finds them by their labels.
 func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if target == nil {
-		r.up.ReportUnsearched()
+		r.managed.RecordUnsearchedEvent()
 	}
-	if target != nil && r.up.LostInventory() {
+	if target != nil && r.managed.HasLostInventory() {
 		if err := r.connect(ctx, target); err != nil {
 			return err
 		}
-		if err := r.recover(ctx); err != nil {
+		if err := r.restoreInventory(ctx); err != nil {
 			return err
 		}
 	}
-	if len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) == 0 {
+	if len(r.managed.Inventory.Entries)+len(r.managed.Inventory.Former) == 0 {
 		return nil
 	}
 	if err := r.connect(ctx, target); err != nil {
 		return err
 	}
-	return r.up.Delete(ctx, apply.Options{}, nil, 0)
+	return r.managed.Delete(ctx, apply.Options{}, nil, 0)
 }
 
-// resumeSpread is the time over which a new process spreads the first calls for its items.
-const resumeSpread = 5 * time.Second
+// maxResumeJitter is the time over which a new process spreads the first calls for its items.
+const maxResumeJitter = 5 * time.Second
 
 // Resume watches the children of a finished item again after a restart, and requests a call of the handler. While the
 // deployer was not running, the children may have changed, and the handler may have been replaced by a new version. If
@@ -184,34 +184,34 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err := r.connect(ctx, target); err != nil {
 		return err
 	}
-	if _, err := r.look(ctx); err != nil { // opens the watches that Resume uses
+	if _, err := r.listChildren(ctx); err != nil { // opens the watches that Resume uses
 		return err
 	}
-	if err := r.up.Resume(ctx, target); err != nil {
+	if err := r.managed.StartWatches(ctx, target); err != nil {
 		return err
 	}
-	d.wake(r.memory, d.now().Add(spread(di.UID, resumeSpread)))
+	d.requestRun(r.memory, d.now().Add(jitterDelay(di.UID, maxResumeJitter)))
 	return nil
 }
 
-// spread returns a duration that is shorter than the given bound. The duration is always the same for one item.
-func spread(uid types.UID, bound time.Duration) time.Duration {
+// jitterDelay returns a duration that is shorter than the given bound. The duration is always the same for one item.
+func jitterDelay(uid types.UID, bound time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uid))
 	return time.Duration(h.Sum32()) % bound
 }
 
-// changed requests a run of an item because one of its children has changed. The run does not start earlier than
+// handleChange requests a run of an item because one of its children has changed. The run does not start earlier than
 // MinInterval after the start of the previous run. The method never blocks.
-func (d *deployer) changed(item types.UID) {
-	if m, known := d.keeper.Value(item, memoryKey{}).(*memory); known {
-		d.wake(m, m.next(d.options.MinInterval))
+func (d *deployer) handleChange(item types.UID) {
+	if m, known := d.manager.GetValue(item, memoryKey{}).(*memory); known {
+		d.requestRun(m, m.nextCall(d.options.MinInterval))
 	}
 }
 
-// wake requests a run of an item. The run does not start before notBefore.
-func (d *deployer) wake(m *memory, notBefore time.Time) {
-	m.wish(func() { d.keeper.Wake(m.uid, notBefore) })
+// requestRun requests a run of an item. The run does not start before notBefore.
+func (d *deployer) requestRun(m *memory, notBefore time.Time) {
+	m.requestRun(func() { d.manager.Trigger(m.uid, notBefore) })
 }
 
-func (d *deployer) now() time.Time { return d.keeper.Runtime().Clock.Now() }
+func (d *deployer) now() time.Time { return d.manager.GetRuntime().Clock.Now() }

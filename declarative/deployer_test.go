@@ -15,17 +15,19 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-func nothing(context.Context, *SyncRequest) (*SyncResponse, error) { return &SyncResponse{}, nil }
+func returnNothing(context.Context, *SyncRequest) (*SyncResponse, error) { return &SyncResponse{}, nil }
 
-// cleaner is a handler that has something to clean up.
-type cleaner struct{ HandlerFunc }
+// finalizerHandler is a handler that has something to clean up.
+type finalizerHandler struct{ HandlerFunc }
 
 // Finalize implements Finalizer.
-func (cleaner) Finalize(context.Context, *SyncRequest) (*FinalizeResponse, error) { return nil, nil }
+func (finalizerHandler) Finalize(context.Context, *SyncRequest) (*FinalizeResponse, error) {
+	return nil, nil
+}
 
 func TestArgs(t *testing.T) {
 	t.Run("the backoff is between 100 ms and 10 min [Rx8]", func(t *testing.T) {
-		args := Args("echo.example.com", "example.com/echo", HandlerFunc(nothing), Options{})
+		args := Args("echo.example.com", "example.com/echo", HandlerFunc(returnNothing), Options{})
 		if want := (deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}); args.Backoff != want {
 			t.Errorf("backoff %v, want %v", args.Backoff, want)
 		}
@@ -41,7 +43,7 @@ func TestArgs(t *testing.T) {
 		for _, tc := range []struct {
 			handler Handler
 			want    bool
-		}{{HandlerFunc(nothing), false}, {cleaner{nothing}, true}} {
+		}{{HandlerFunc(returnNothing), false}, {finalizerHandler{returnNothing}, true}} {
 			d, _ := New(tc.handler, Options{}).(*deployer)
 			if got := d.finalizer != nil; got != tc.want {
 				t.Errorf("%T: has a finalizer: %t", tc.handler, got)
@@ -50,7 +52,7 @@ func TestArgs(t *testing.T) {
 	})
 	t.Run("hooks of the options run after those of the deployer", func(t *testing.T) {
 		setup := extension.ReconcileExtensionHookSetup{HookTypes: []extension.HookType{extension.EndHook, extension.ShouldReconcileHook}}
-		hooks := New(HandlerFunc(nothing), Options{}, setup).ExtensionHooks()
+		hooks := New(HandlerFunc(returnNothing), Options{}, setup).ExtensionHooks()
 		if len(hooks[extension.EndHook]) != 1 || len(hooks[extension.ShouldReconcileHook]) != 2 || hooks[extension.ShouldReconcileHook][1] != nil {
 			t.Errorf("hooks: %v", hooks)
 		}
@@ -64,9 +66,9 @@ func TestUseRuntimeReportsInvalidOptions(t *testing.T) {
 		want    string
 	}{
 		"no handler":           {nil, Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}}, "handler: required"},
-		"no kinds of children": {HandlerFunc(nothing), Options{}, "options of declarative: Children"},
+		"no kinds of children": {HandlerFunc(returnNothing), Options{}, "options of declarative: Children"},
 		"orphaned children with an owner reference": {
-			HandlerFunc(nothing),
+			HandlerFunc(returnNothing),
 			Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}, OrphanChildren: true, Tracking: &Tracking{OwnerReference: true}},
 			"Tracking.OwnerReference: cannot be combined with OrphanChildren",
 		},
@@ -81,11 +83,11 @@ func TestUseRuntimeReportsInvalidOptions(t *testing.T) {
 	}
 }
 
-func TestItemsAreSpreadAfterRestart(t *testing.T) {
+func TestFirstCallsAreSpreadAfterRestart(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, uid := range []types.UID{"a", "b", "c", "d"} {
-		at := spread(uid, resumeSpread)
-		if at < 0 || at >= resumeSpread || at != spread(uid, resumeSpread) {
+		at := jitterDelay(uid, maxResumeJitter)
+		if at < 0 || at >= maxResumeJitter || at != jitterDelay(uid, maxResumeJitter) {
 			t.Errorf("%s: %s", uid, at)
 		}
 		seen[at] = true
@@ -98,7 +100,7 @@ func TestItemsAreSpreadAfterRestart(t *testing.T) {
 func TestFinalizedIsStoredWithInventory(t *testing.T) {
 	di := item("a")
 	status, err := decodeStatus(nil)
-	if err != nil || status.finalized() {
+	if err != nil || status.isFinalized() {
 		t.Fatalf("a new status: %+v, %v", status, err)
 	}
 	if err := status.set(map[string]any{"a": 1}, 3); err != nil {
@@ -109,7 +111,7 @@ func TestFinalizedIsStoredWithInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := decodeStatus(di.Status.ProviderStatus)
-	if err != nil || !again.finalized() {
+	if err != nil || !again.isFinalized() {
 		t.Errorf("read again: %+v, %v", again, err)
 	}
 	if diff := cmp.Diff(status.handler, again.handler); diff != "" {
@@ -117,12 +119,12 @@ func TestFinalizedIsStoredWithInventory(t *testing.T) {
 	}
 }
 
-func TestNamedListsAtMostFiveNames(t *testing.T) {
+func TestJoinNamesListsAtMostFiveNames(t *testing.T) {
 	names := strings.Split("a b c d e f g", " ")
-	if got, want := named(names), "a, b, c, d, e, and 2 more"; got != want {
+	if got, want := joinNames(names), "a, b, c, d, e, and 2 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := named(names[:5]); got != "a, b, c, d, e" || names[5] != "f" {
+	if got := joinNames(names[:5]); got != "a, b, c, d, e" || names[5] != "f" {
 		t.Errorf("%q of %v", got, names)
 	}
 }

@@ -17,95 +17,94 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// strategyOf maps each update strategy to the strategy of package apply.
-var strategyOf = map[UpdateStrategy]apply.Strategy{
-	Apply: apply.Apply, Replace: apply.Update, Recreate: apply.Recreate, OnDelete: apply.OnDelete,
+// applyStrategies maps each update strategy to the strategy of package apply.
+var applyStrategies = map[UpdateStrategy]apply.Strategy{
+	StrategyApply: apply.StrategyApply, StrategyReplace: apply.StrategyUpdate, StrategyRecreate: apply.StrategyRecreate, StrategyOnDelete: apply.StrategyOnDelete,
 }
 
-// Desired converts the children of a response into the input of the apply engine. It sends no requests. Call Default
+// ToDesired converts the children of a response into the input of the apply engine. It sends no requests. Call Default
 // first. The mapper of the target determines which kinds are cluster-scoped. Kinds that it does not know count as
-// namespaced. If the mapper is nil, all kinds count as namespaced. The parameter `home` reports whether the target is the
-// cluster of the item. If it is, and Tracking.OwnerReference is set, the children in the item's namespace get an owner
-// reference to the item. The error is an apply.Errors that contains all errors of all children, each with the path of
-// the field.
-func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, mapper meta.RESTMapper, home bool) ([]apply.Desired, error) {
-	s := &shaping{
-		Options: o, item: item, mapper: mapper, owns: home && o.Tracking != nil && o.Tracking.OwnerReference, seen: map[apply.Ref]string{},
+// namespaced. If the mapper is nil, all kinds count as namespaced. If home is true, the target is the cluster of the
+// item. If Tracking.OwnerReference is set as well, the children in the item's namespace get an owner reference to the
+// item. The error is an apply.Errors that contains all errors of all children, each with the path of the field.
+func (o *Options) ToDesired(item *lsv1alpha1.DeployItem, response *SyncResponse, mapper meta.RESTMapper, home bool) ([]apply.Desired, error) {
+	s := &desiredBuilder{
+		Options: o, item: item, mapper: mapper, setsOwnerReferences: home && o.Tracking != nil && o.Tracking.OwnerReference, seen: map[apply.Ref]string{},
 	}
 	for i, child := range response.Children {
 		s.add(fmt.Sprintf("children[%d]", i), child)
 	}
-	if len(s.faults) > 0 {
-		return nil, s.faults
+	if len(s.errs) > 0 {
+		return nil, s.errs
 	}
 	return s.desired, nil
 }
 
-// shaping contains the data that one call of Desired needs.
-type shaping struct {
+// desiredBuilder contains the data that one call of Desired needs.
+type desiredBuilder struct {
 	*Options
 
-	item    *lsv1alpha1.DeployItem
-	mapper  meta.RESTMapper
-	owns    bool                 // children in the item's namespace get an owner reference
-	seen    map[apply.Ref]string // the first path of each child in the response; the keys are references without version
-	written map[apply.Ref]bool   // children that earlier runs have written; see the method `wrote`
-	desired []apply.Desired
-	faults  apply.Errors
+	item                *lsv1alpha1.DeployItem
+	mapper              meta.RESTMapper
+	setsOwnerReferences bool                 // children in the item's namespace get an owner reference
+	seen                map[apply.Ref]string // the first path of each child in the response; the keys are references without version
+	written             map[apply.Ref]bool   // children that earlier runs have written; see the method `hasWritten`
+	desired             []apply.Desired
+	errs                apply.Errors
 }
 
-// faulty reports the errors that are found in one object of a response.
-type faulty struct {
-	s   *shaping
+// objectErrors reports the errors that are found in one object of a response.
+type objectErrors struct {
+	s   *desiredBuilder
 	at  string
 	ref apply.Ref
 }
 
-func (f *faulty) fault(path, format string, args ...any) {
-	f.s.faults = append(f.s.faults, &apply.Error{
-		Ref: f.ref, Path: f.at + path, Reason: fmt.Sprintf(format, args...), Class: apply.Permanent,
+func (f *objectErrors) add(path, format string, args ...any) {
+	f.s.errs = append(f.s.errs, &apply.Error{
+		Ref: f.ref, Path: f.at + path, Message: fmt.Sprintf(format, args...), Class: apply.ClassPermanent,
 	})
 }
 
 // add adds the objects in one element of SyncResponse.Children.
-func (s *shaping) add(at string, child any) {
+func (s *desiredBuilder) add(at string, child any) {
 	all, err := objects.Read(child)
 	if err != nil {
-		(&faulty{s: s, at: at}).fault("", "%s", err.Error())
+		(&objectErrors{s: s, at: at}).add("", "%s", err.Error())
 		return
 	}
 	for _, m := range all {
-		s.object(at+m.Place, m)
+		s.addObject(at+m.Place, m)
 	}
 }
 
-// object checks one object, completes it, and adds it to the desired objects.
-func (s *shaping) object(at string, m objects.Object) {
+// addObject checks one object, completes it, and adds it to the desired objects.
+func (s *desiredBuilder) addObject(at string, m objects.Object) {
 	m.FillKind(s.Scheme, func(gvk schema.GroupVersionKind) bool {
-		_, err := s.kindOf(gvk)
+		_, err := s.findKind(gvk)
 		return err == nil
 	})
 	clean(m.Body)
 	object := &unstructured.Unstructured{Object: m.Body}
-	f := &faulty{s: s, at: at, ref: apply.RefOf(object)}
-	before := len(s.faults)
+	f := &objectErrors{s: s, at: at, ref: apply.ToRef(object)}
+	before := len(s.errs)
 	kind := s.check(f, m)
-	if len(s.faults) > before {
+	if len(s.errs) > before {
 		return
 	}
 	s.fillNamespace(object)
-	f.ref = apply.RefOf(object)
+	f.ref = apply.ToRef(object)
 	s.checkPlace(f)
-	d := apply.Desired{Object: object, Strategy: strategyOf[kind.Update], Adoption: cmp.Or(kind.Adopt, apply.AdoptNever)}
+	d := apply.Desired{Object: object, Strategy: applyStrategies[kind.Update], Adoption: cmp.Or(kind.Adopt, apply.AdoptionNever)}
 	minimal := isMinimal(m)
-	if minimal && (m.Source == nil || !s.wrote(f.ref)) {
-		d.Policy = apply.Retain
+	if minimal && (m.Source == nil || !s.hasWritten(f.ref)) {
+		d.Policy = apply.PolicyRetain
 	} else {
 		if minimal {
 			d.Hint = emptiedHint
 		}
-		s.label(f, object)
-		s.own(f, object)
+		s.addLabels(f, object)
+		s.setOwnerReference(f, object)
 	}
 	s.desired = append(s.desired, d)
 }
@@ -113,10 +112,10 @@ func (s *shaping) object(at string, m objects.Object) {
 // emptiedHint is added to the error if the API server rejects a child that contains no fields.
 const emptiedHint = "the handler returned this typed child without any fields, which removes all fields of the object; return Child.Keep() to leave the object unchanged"
 
-// wrote reports whether an earlier run has written a child. This matters if the handler returns the child as a typed
-// object without fields. If an earlier run has written the child, its fields are removed. Otherwise the object in the
-// target is left unchanged.
-func (s *shaping) wrote(ref apply.Ref) bool {
+// hasWritten reports whether an earlier run has written a child. This matters if the handler returns the child as a
+// typed object without fields. If an earlier run has written the child, its fields are removed. Otherwise the object in
+// the target is left unchanged.
+func (s *desiredBuilder) hasWritten(ref apply.Ref) bool {
 	if s.written == nil {
 		s.written = map[apply.Ref]bool{}
 		status, err := decodeStatus(s.item.Status.ProviderStatus)
@@ -124,33 +123,33 @@ func (s *shaping) wrote(ref apply.Ref) bool {
 			return false // the run has already failed because of this error
 		}
 		for _, entry := range status.inventory.Entries {
-			s.written[idOf(entry.Ref())] = entry.Hash != ""
+			s.written[toID(entry.Ref())] = entry.Hash != ""
 		}
 	}
-	return s.written[idOf(ref)]
+	return s.written[toID(ref)]
 }
 
 // check reports all invalid fields of an object that the handler returned. It returns the configuration of the object's
 // kind.
-func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
-	checkFields(m.Body, f.fault)
+func (s *desiredBuilder) check(f *objectErrors, m objects.Object) ChildKind {
+	checkFields(m.Body, f.add)
 	switch {
 	case f.ref.Kind == "" || f.ref.APIVersion == "":
-		f.fault("", "lacks apiVersion or kind")
+		f.add("", "lacks apiVersion or kind")
 		return ChildKind{}
 	case f.ref.Name == "":
-		f.fault(".metadata.name", "is required")
+		f.add(".metadata.name", "is required")
 	}
-	kind, err := s.kindOf(f.ref.GVK())
+	kind, err := s.findKind(f.ref.GVK())
 	if err != nil {
-		f.fault(".kind", "%s", err.Error())
+		f.add(".kind", "%s", err.Error())
 	}
 	return kind
 }
 
 // fillNamespace sets the namespace of a child that has none. It uses the item's namespace if this namespace is allowed,
 // and otherwise the first allowed namespace. If the kind is cluster-scoped, it removes the namespace.
-func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
+func (s *desiredBuilder) fillNamespace(object *unstructured.Unstructured) {
 	if s.isClusterScoped(object.GroupVersionKind()) {
 		object.SetNamespace("")
 		return
@@ -159,13 +158,13 @@ func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
 		return
 	}
 	namespace := s.item.Namespace
-	if !s.allows(namespace) {
+	if !s.isAllowed(namespace) {
 		namespace = s.Namespaces[0]
 	}
 	object.SetNamespace(namespace)
 }
 
-func (s *shaping) isClusterScoped(gvk schema.GroupVersionKind) bool {
+func (s *desiredBuilder) isClusterScoped(gvk schema.GroupVersionKind) bool {
 	if s.mapper == nil {
 		return false
 	}
@@ -173,28 +172,28 @@ func (s *shaping) isClusterScoped(gvk schema.GroupVersionKind) bool {
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
 }
 
-// allows reports whether children may be in a namespace.
-func (s *shaping) allows(namespace string) bool {
-	allowed := s.namespacesFor(s.item)
+// isAllowed reports whether children may be in a namespace.
+func (s *desiredBuilder) isAllowed(namespace string) bool {
+	allowed := s.getNamespaces(s.item)
 	return slices.Contains(allowed, namespace) || slices.Contains(allowed, AnyNamespace)
 }
 
 // checkPlace reports an error for a child in a namespace that is not allowed, and for a child that the response
 // contains twice.
-func (s *shaping) checkPlace(f *faulty) {
-	if f.ref.Namespace != "" && !s.allows(f.ref.Namespace) {
-		f.fault(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, s.namespacesFor(s.item))
+func (s *desiredBuilder) checkPlace(f *objectErrors) {
+	if f.ref.Namespace != "" && !s.isAllowed(f.ref.Namespace) {
+		f.add(".metadata.namespace", "%q is not allowed; the allowed namespaces are %q", f.ref.Namespace, s.getNamespaces(s.item))
 	}
-	id := idOf(f.ref)
+	id := toID(f.ref)
 	if first, found := s.seen[id]; found {
-		f.fault("", "is the same object as %s", first)
+		f.add("", "is the same object as %s", first)
 		return
 	}
 	s.seen[id] = f.at
 }
 
-// label adds the labels of the options to an object.
-func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
+// addLabels adds the labels of the options to an object.
+func (s *desiredBuilder) addLabels(f *objectErrors, object *unstructured.Unstructured) {
 	if len(s.Labels) == 0 && s.Tracking == nil {
 		return
 	}
@@ -205,7 +204,7 @@ func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
 		tracking := map[string]string{s.Tracking.InstanceLabel: string(s.item.UID), s.Tracking.ManagedByLabel: s.Name}
 		for _, key := range slices.Sorted(maps.Keys(tracking)) {
 			if value, found := own[key]; found && value != tracking[key] {
-				f.fault(".metadata.labels["+key+"]", "is set by Options.Tracking")
+				f.add(".metadata.labels["+key+"]", "is set by Options.Tracking")
 			}
 			all[key] = tracking[key]
 		}
@@ -213,10 +212,10 @@ func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
 	object.SetLabels(all)
 }
 
-// own adds an owner reference to an object in the namespace of the item, which makes the item the controller of the
-// object.
-func (s *shaping) own(f *faulty, object *unstructured.Unstructured) {
-	if !s.owns || f.ref.Namespace != s.item.Namespace {
+// setOwnerReference adds an owner reference to an object in the namespace of the item, which makes the item the
+// controller of the object.
+func (s *desiredBuilder) setOwnerReference(f *objectErrors, object *unstructured.Unstructured) {
+	if !s.setsOwnerReferences || f.ref.Namespace != s.item.Namespace {
 		return
 	}
 	owner := map[string]any{
@@ -227,7 +226,7 @@ func (s *shaping) own(f *faulty, object *unstructured.Unstructured) {
 	raw, found := metadata["ownerReferences"]
 	others, isList := raw.([]any)
 	if found && !isList {
-		f.fault(".metadata.ownerReferences", "must be a list")
+		f.add(".metadata.ownerReferences", "must be a list")
 		return
 	}
 	others = slices.DeleteFunc(others, func(one any) bool {

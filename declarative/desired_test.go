@@ -24,16 +24,16 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-func shopItem() *lsv1alpha1.DeployItem {
+func newShopItem() *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "4711", Generation: 3}}
 }
 
-func kinds() []ChildKind {
+func newKinds() []ChildKind {
 	return []ChildKind{
-		{APIVersion: "v1", Kind: "Pod", Update: Recreate},
+		{APIVersion: "v1", Kind: "Pod", Update: StrategyRecreate},
 		{APIVersion: "v1", Kind: "Service"},
-		{APIVersion: "v1", Kind: "ConfigMap", Update: Replace},
-		{APIVersion: "v1", Kind: "Secret", Update: OnDelete},
+		{APIVersion: "v1", Kind: "ConfigMap", Update: StrategyReplace},
+		{APIVersion: "v1", Kind: "Secret", Update: StrategyOnDelete},
 		{APIVersion: "v1", Kind: "Namespace"},
 		{APIVersion: "apps/v1", Kind: "Deployment"},
 		{APIVersion: "apps/v1", Kind: "DaemonSet"},
@@ -41,20 +41,20 @@ func kinds() []ChildKind {
 	}
 }
 
-func shape(t *testing.T, o Options, children ...any) ([]apply.Desired, error) {
+func toDesired(t *testing.T, o Options, children ...any) ([]apply.Desired, error) {
 	t.Helper()
 	if o.Children == nil {
-		o.Children = kinds()
+		o.Children = newKinds()
 	}
 	o.Default()
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return o.Desired(shopItem(), &SyncResponse{Children: children}, nil, false)
+	return o.ToDesired(newShopItem(), &SyncResponse{Children: children}, nil, false)
 }
 
-// scopes returns a RESTMapper that knows one namespaced and one cluster-scoped kind.
-func scopes() meta.RESTMapper {
+// newScopeMapper returns a RESTMapper that knows one namespaced and one cluster-scoped kind.
+func newScopeMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
@@ -62,7 +62,7 @@ func scopes() meta.RESTMapper {
 }
 
 func TestClusterScopedChildren(t *testing.T) {
-	o := Options{Children: kinds(), Tracking: &Tracking{OwnerReference: true}}
+	o := Options{Children: newKinds(), Tracking: &Tracking{OwnerReference: true}}
 	o.Default()
 	child := func(kind, namespace string) string {
 		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"x","namespace":"` + namespace + `"},"spec":{}}`
@@ -78,7 +78,7 @@ func TestClusterScopedChildren(t *testing.T) {
 		"a child of an unknown kind counts as namespaced":                 {kind: "ConfigMap", want: "shop", owners: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := o.Desired(shopItem(), &SyncResponse{Children: []any{child(tc.kind, tc.namespace)}}, scopes(), true)
+			got, err := o.ToDesired(newShopItem(), &SyncResponse{Children: []any{child(tc.kind, tc.namespace)}}, newScopeMapper(), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,13 +88,13 @@ func TestClusterScopedChildren(t *testing.T) {
 		})
 	}
 	twice := &SyncResponse{Children: []any{child("Namespace", "a"), child("Namespace", "b")}}
-	if _, err := o.Desired(shopItem(), twice, scopes(), false); err == nil || !strings.Contains(err.Error(), "is the same object as children[0]") {
+	if _, err := o.ToDesired(newShopItem(), twice, newScopeMapper(), false); err == nil || !strings.Contains(err.Error(), "is the same object as children[0]") {
 		t.Errorf("a cluster-scoped child in two namespaces: %v", err)
 	}
 }
 
-// bodies returns the desired objects as JSON values.
-func bodies(t *testing.T, desired []apply.Desired) []any {
+// listBodies returns the desired objects as JSON values.
+func listBodies(t *testing.T, desired []apply.Desired) []any {
 	t.Helper()
 	out := []any{}
 	for _, d := range desired {
@@ -159,11 +159,11 @@ func TestDesiredBodies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := shape(t, Options{}, tc.children...)
+			got, err := toDesired(t, Options{}, tc.children...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, bodies(t, got)); diff != "" {
+			if diff := cmp.Diff(tc.want, listBodies(t, got)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -173,7 +173,7 @@ func TestDesiredBodies(t *testing.T) {
 func TestDesiredDoesNotChangeTheResponse(t *testing.T) {
 	child := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "labels": nil}, "spec": object{"hostname": "h"}}
 	before := (&unstructured.Unstructured{Object: child}).DeepCopy().Object
-	if _, err := shape(t, Options{Labels: map[string]string{"a": "b"}}, child); err != nil {
+	if _, err := toDesired(t, Options{Labels: map[string]string{"a": "b"}}, child); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, child); diff != "" {
@@ -261,7 +261,7 @@ func TestDesiredErrors(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := shape(t, Options{}, tc.children...)
+			_, err := toDesired(t, Options{}, tc.children...)
 			faults, ok := errors.AsType[apply.Errors](err)
 			if !ok {
 				t.Fatalf("error = %v, want apply.Errors", err)
@@ -276,7 +276,7 @@ func TestDesiredErrors(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if apply.ClassOf(err) != apply.Permanent {
+			if apply.GetClass(err) != apply.ClassPermanent {
 				t.Error("trying again does not help")
 			}
 		})
@@ -304,7 +304,7 @@ func TestDesiredNamespaces(t *testing.T) {
 		"the namespace of the item is the default with AnyNamespace":       {[]string{AnyNamespace}, in(""), "shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := shape(t, Options{Namespaces: tc.allowed}, tc.child)
+			got, err := toDesired(t, Options{Namespaces: tc.allowed}, tc.child)
 			namespace := ""
 			if err == nil {
 				namespace = got[0].Object.GetNamespace()
@@ -325,21 +325,21 @@ func TestMinimalChildrenAreKept(t *testing.T) {
 		child any
 		want  apply.Policy
 	}{
-		"a child with four fields is kept [R28]":            {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"}}`, apply.Retain},
-		"a child without a namespace is kept [R28]":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, apply.Retain},
-		"the result of Child.Keep is kept [R28]":            {observed.Keep(), apply.Retain},
-		"a child whose other fields are null is kept [R28]": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":null}`, apply.Retain},
-		"a typed child with only a name is kept [R28, R38]": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
+		"a child with four fields is kept [R28]":            {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"}}`, apply.PolicyRetain},
+		"a child without a namespace is kept [R28]":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, apply.PolicyRetain},
+		"the result of Child.Keep is kept [R28]":            {observed.Keep(), apply.PolicyRetain},
+		"a child whose other fields are null is kept [R28]": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":null}`, apply.PolicyRetain},
+		"a typed child with only a name is kept [R28, R38]": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.PolicyRetain},
 		"a child with an empty spec in JSON is applied":     {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}}`, ""},
 		"a child with a label is applied":                   {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}}}`, ""},
 		"a typed child with a label is applied":             {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}}, ""},
 		"a typed child with data is applied":                {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Data: map[string]string{"a": ""}}, ""},
-		"a Namespace with only a name is kept":              {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
+		"a Namespace with only a name is kept":              {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.PolicyRetain},
 		"a child with a finalizer is applied":               {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","finalizers":["a/b"]}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Labels: map[string]string{"l": "v"}, Tracking: &Tracking{}}
-			got, err := shape(t, o, tc.child)
+			got, err := toDesired(t, o, tc.child)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -347,7 +347,7 @@ func TestMinimalChildrenAreKept(t *testing.T) {
 				t.Errorf("policy %q, want %q", got[0].Policy, tc.want)
 			}
 			labelled := got[0].Object.GetLabels()["l"] == "v"
-			if retained := tc.want == apply.Retain; labelled == retained {
+			if retained := tc.want == apply.PolicyRetain; labelled == retained {
 				t.Errorf("labels are %v", got[0].Object.GetLabels())
 			}
 		})
@@ -372,22 +372,22 @@ func TestEmptyTypedChildren(t *testing.T) {
 		"an empty typed child of a cluster-scoped kind is applied [F25]": {
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, named(func(e *apply.Entry) { e.Kind, e.Namespace = "Namespace", "" }), "",
 		},
-		"an empty typed child that was only adopted is kept [F25, R28]":   {typed, named(func(e *apply.Entry) { e.Hash = "" }), apply.Retain},
-		"an empty typed child is kept if another child was written [F25]": {typed, named(func(e *apply.Entry) { e.Name = "q" }), apply.Retain},
-		"an empty child in JSON is kept [F25, R28]":                       {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p"}}`, entry, apply.Retain},
+		"an empty typed child that was only adopted is kept [F25, R28]":   {typed, named(func(e *apply.Entry) { e.Hash = "" }), apply.PolicyRetain},
+		"an empty typed child is kept if another child was written [F25]": {typed, named(func(e *apply.Entry) { e.Name = "q" }), apply.PolicyRetain},
+		"an empty child in JSON is kept [F25, R28]":                       {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p"}}`, entry, apply.PolicyRetain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := shopItem()
+			item := newShopItem()
 			if err := (&providerStatus{inventory: apply.Inventory{Entries: []apply.Entry{tc.entry}}}).store(item); err != nil {
 				t.Fatal(err)
 			}
-			o := Options{Children: kinds()}
+			o := Options{Children: newKinds()}
 			o.Default()
-			got, err := o.Desired(item, &SyncResponse{Children: []any{tc.child}}, scopes(), false)
+			got, err := o.ToDesired(item, &SyncResponse{Children: []any{tc.child}}, newScopeMapper(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got[0].Policy != tc.want || (got[0].Hint == "") != (tc.want == apply.Retain) {
+			if got[0].Policy != tc.want || (got[0].Hint == "") != (tc.want == apply.PolicyRetain) {
 				t.Errorf("policy %q, want %q; hint %q", got[0].Policy, tc.want, got[0].Hint)
 			}
 		})
@@ -396,10 +396,10 @@ func TestEmptyTypedChildren(t *testing.T) {
 
 func TestUpdateStrategies(t *testing.T) {
 	for kind, want := range map[string]apply.Strategy{
-		"Service": apply.Apply, "ConfigMap": apply.Update, "Pod": apply.Recreate, "Secret": apply.OnDelete,
+		"Service": apply.StrategyApply, "ConfigMap": apply.StrategyUpdate, "Pod": apply.StrategyRecreate, "Secret": apply.StrategyOnDelete,
 	} {
 		t.Run(kind, func(t *testing.T) {
-			got, err := shape(t, Options{}, `{"apiVersion":"v1","kind":"`+kind+`","metadata":{"name":"x"},"spec":{}}`)
+			got, err := toDesired(t, Options{}, `{"apiVersion":"v1","kind":"`+kind+`","metadata":{"name":"x"},"spec":{}}`)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -416,7 +416,7 @@ func TestLabels(t *testing.T) {
 	child := func(labels string) string {
 		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","labels":{` + labels + `}},"spec":{}}`
 	}
-	got, err := shape(t, o, child(`"app":"own"`))
+	got, err := toDesired(t, o, child(`"app":"own"`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,17 +424,17 @@ func TestLabels(t *testing.T) {
 	if diff := cmp.Diff(want, got[0].Object.GetLabels()); diff != "" {
 		t.Errorf("[Rx5] %s", diff)
 	}
-	if _, err := shape(t, o, child(`"my/instance":"mine"`)); err == nil || err.Error() != "Service shop/s: children[0].metadata.labels[my/instance]: is set by Options.Tracking" {
+	if _, err := toDesired(t, o, child(`"my/instance":"mine"`)); err == nil || err.Error() != "Service shop/s: children[0].metadata.labels[my/instance]: is set by Options.Tracking" {
 		t.Errorf("error = %v, want %q", err, "Service shop/s: children[0].metadata.labels[my/instance]: is set by Options.Tracking")
 	}
-	got, err = shape(t, Options{}, child(""))
+	got, err = toDesired(t, Options{}, child(""))
 	if err != nil || len(got[0].Object.GetLabels()) > 0 {
 		t.Errorf("[Rx5] labels nobody asked for: %v, %v", got, err)
 	}
 }
 
 func TestOwnerReference(t *testing.T) {
-	o := Options{Children: kinds(), Namespaces: []string{AnyNamespace}, Tracking: &Tracking{OwnerReference: true}}
+	o := Options{Children: newKinds(), Namespaces: []string{AnyNamespace}, Tracking: &Tracking{OwnerReference: true}}
 	o.Default()
 	child := func(namespace, owners string) string {
 		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":"` + namespace + `","ownerReferences":[` + owners + `]},"spec":{}}`
@@ -454,7 +454,7 @@ func TestOwnerReference(t *testing.T) {
 		"only the owner references of the handler are kept in another namespace": {child("other", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := o.Desired(shopItem(), &SyncResponse{Children: []any{tc.child}}, nil, tc.owns)
+			got, err := o.ToDesired(newShopItem(), &SyncResponse{Children: []any{tc.child}}, nil, tc.owns)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -468,7 +468,7 @@ func TestOwnerReference(t *testing.T) {
 func TestTypedKindsOfCustomScheme(t *testing.T) {
 	own := runtime.NewScheme()
 	own.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Pod"}, &corev1.Pod{})
-	got, err := shape(t, Options{Scheme: own, Children: []ChildKind{{APIVersion: "example.com/v2", Kind: "Pod"}}}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
+	got, err := toDesired(t, Options{Scheme: own, Children: []ChildKind{{APIVersion: "example.com/v2", Kind: "Pod"}}}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,15 +489,15 @@ func FuzzResponse(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	o := Options{Children: kinds(), Labels: map[string]string{"a": "b"}, Tracking: &Tracking{OwnerReference: true}}
+	o := Options{Children: newKinds(), Labels: map[string]string{"a": "b"}, Tracking: &Tracking{OwnerReference: true}}
 	o.Default()
-	item := shopItem()
+	item := newShopItem()
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, child := range []any{text, json.RawMessage(text), []byte(text), []any{text, text}} {
 			response := &SyncResponse{Children: []any{child}}
-			desired, err := o.Desired(item, response, nil, true)
+			desired, err := o.ToDesired(item, response, nil, true)
 			if err != nil {
-				_, again := o.Desired(item, response, nil, false)
+				_, again := o.ToDesired(item, response, nil, false)
 				if line := err.Error(); line == "" || len(line) > 1024 || strings.ContainsAny(line, "\n\r") || strings.Contains(line, "CANARY-4711") || again == nil || again.Error() != line {
 					t.Errorf("first %q, then %v", line, again)
 				}
@@ -505,7 +505,7 @@ func FuzzResponse(f *testing.F) {
 			}
 			seen := map[apply.Ref]bool{}
 			for _, d := range desired {
-				if ref := apply.RefOf(d.Object); seen[ref] || !slices.Contains([]string{"", item.Namespace}, ref.Namespace) || d.Strategy == "" && d.Policy == "" {
+				if ref := apply.ToRef(d.Object); seen[ref] || !slices.Contains([]string{"", item.Namespace}, ref.Namespace) || d.Strategy == "" && d.Policy == "" {
 					t.Errorf("%s, there already: %t, strategy %q", ref, seen[ref], d.Strategy)
 				} else {
 					seen[ref] = true

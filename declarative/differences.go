@@ -13,11 +13,11 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// differences returns the paths of the fields in which two sets of children differ. It returns at most `limit` paths.
+// diffChildren returns the paths of the fields in which two sets of children differ. It returns at most `limit` paths.
 // The paths never contain values of fields.
-func differences(before, after map[string][]byte, limit int) []string {
+func diffChildren(before, after map[string][]byte, limit int) []string {
 	var paths []string
-	for _, name := range union(before, after) {
+	for _, name := range unionKeys(before, after) {
 		old, was := before[name]
 		now, is := after[name]
 		var a, b map[string]any
@@ -25,7 +25,7 @@ func differences(before, after map[string][]byte, limit int) []string {
 		case was != is:
 			paths = append(paths, name+" (in only some of the responses)")
 		case !bytes.Equal(old, now) && utiljson.Unmarshal(old, &a) == nil && utiljson.Unmarshal(now, &b) == nil:
-			paths = append(paths, fieldDifferences(name+" ", a, b)...)
+			paths = append(paths, diffFields(name+" ", a, b)...)
 		}
 	}
 	if len(paths) == 0 && !maps.EqualFunc(before, after, bytes.Equal) {
@@ -37,11 +37,10 @@ func differences(before, after map[string][]byte, limit int) []string {
 // freeKeys are the names of fields whose values are maps with arbitrary keys.
 var freeKeys = map[string]bool{"annotations": true, "labels": true, "matchLabels": true, "data": true, "binaryData": true}
 
-// fieldDifferences returns the paths of the fields in which two maps differ. The parameter `path` is the path of the
-// maps.
-func fieldDifferences(path string, a, b map[string]any) []string {
+// diffFields returns the paths of the fields in which two maps at a path differ.
+func diffFields(path string, a, b map[string]any) []string {
 	var paths []string
-	for _, key := range union(a, b) {
+	for _, key := range unionKeys(a, b) {
 		old, was := a[key]
 		now, is := b[key]
 		below := path + field(key)
@@ -51,25 +50,25 @@ func fieldDifferences(path string, a, b map[string]any) []string {
 		if was != is {
 			paths = append(paths, below)
 		} else {
-			paths = append(paths, valueDifferences(below, old, now)...)
+			paths = append(paths, diffValues(below, old, now)...)
 		}
 	}
 	return paths
 }
 
-// valueDifferences is like fieldDifferences, but for two values of any type.
-func valueDifferences(path string, a, b any) []string {
+// diffValues is like diffFields, but for two values of any type.
+func diffValues(path string, a, b any) []string {
 	aMap, isMap := a.(map[string]any)
 	bMap, isMapToo := b.(map[string]any)
 	aList, isList := a.([]any)
 	bList, isListToo := b.([]any)
 	switch {
 	case isMap && isMapToo:
-		return fieldDifferences(path, aMap, bMap)
+		return diffFields(path, aMap, bMap)
 	case isList && isListToo && len(aList) == len(bList):
 		var paths []string
 		for i := range aList {
-			paths = append(paths, valueDifferences(fmt.Sprintf("%s[%d]", path, i), aList[i], bList[i])...)
+			paths = append(paths, diffValues(fmt.Sprintf("%s[%d]", path, i), aList[i], bList[i])...)
 		}
 		return paths
 	case !reflect.DeepEqual(a, b):
@@ -78,8 +77,8 @@ func valueDifferences(path string, a, b any) []string {
 	return nil
 }
 
-// union returns the sorted keys of both maps.
-func union[V any](a, b map[string]V) []string {
+// unionKeys returns the sorted keys of both maps.
+func unionKeys[V any](a, b map[string]V) []string {
 	all := map[string]V{}
 	maps.Copy(all, a)
 	maps.Copy(all, b)

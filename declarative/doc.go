@@ -14,16 +14,16 @@
 //		if err != nil {
 //			return nil, err
 //		}
-//		response := declarative.Respond(Status{Phase: pod.Status.Phase}).Add(echoPod(req, config), echoService(req))
+//		response := declarative.NewBuilder(Status{Phase: pod.Status.Phase}).Add(echoPod(req, config), echoService(req))
 //		if pod.Status.Phase != corev1.PodRunning {
 //			response.Wait("the pod is not running")
 //		}
-//		return response.Response()
+//		return response.Build()
 //	}
 //
 //	args := declarative.Args("echo.example.com", "example.com/echo", declarative.HandlerFunc(sync), declarative.Options{
 //		Children: []declarative.ChildKind{
-//			{APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate},
+//			{APIVersion: "v1", Kind: "Pod", Update: declarative.StrategyRecreate},
 //			{APIVersion: "v1", Kind: "Service"},
 //		},
 //	})
@@ -61,7 +61,7 @@
 // observedGeneration and stores the result as the provider status of the item. Report problems of an item in its
 // status, too, because its users look there. Set SyncResponse.Wait to keep the job open until the children are ready.
 //
-// If the handler returns an error, no child is changed, and the handler is called again later. [Failable] builds a
+// If the handler returns an error, no child is changed, and the handler is called again later. [FromFailable] builds a
 // handler from three steps, so that the third step can report an error of the first two steps in the status.
 //
 // # Stable values
@@ -74,5 +74,5 @@
 // unstable values in tests.
 //
 // The deployer is based on two other packages. Package apply writes the children and maintains the inventory, and
-// package upkeep watches the children. See docs/adr/0017-declarative.md.
+// package managed watches the children. See docs/adr/0017-declarative.md.
 package declarative

@@ -11,9 +11,9 @@ import (
 // Each kind of children has a strategy that determines how a child is changed.
 func ExampleOptions() {
 	options := declarative.Options{Children: []declarative.ChildKind{
-		{APIVersion: "v1", Kind: "ConfigMap"},                                           // Apply: change it in place
-		{APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate},                   // delete it and create another one
-		{APIVersion: "v1", Kind: "PersistentVolumeClaim", Update: declarative.OnDelete}, // leave it as it is until it is deleted
+		{APIVersion: "v1", Kind: "ConfigMap"},                                                   // Apply: change it in place
+		{APIVersion: "v1", Kind: "Pod", Update: declarative.StrategyRecreate},                   // delete it and create another one
+		{APIVersion: "v1", Kind: "PersistentVolumeClaim", Update: declarative.StrategyOnDelete}, // leave it as it is until it is deleted
 	}}
 	options.Default()
 	fmt.Println(options.Validate())

@@ -29,7 +29,7 @@ type Status struct {
 
 var options = declarative.Options{
 	Children: []declarative.ChildKind{
-		{APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate},
+		{APIVersion: "v1", Kind: "Pod", Update: declarative.StrategyRecreate},
 		{APIVersion: "v1", Kind: "Service"},
 	},
 }
@@ -46,7 +46,7 @@ func sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 		return nil, err
 	}
 	labels := map[string]string{"app": name}
-	response := declarative.Respond(Status{Phase: pod.Status.Phase}).Add(
+	response := declarative.NewBuilder(Status{Phase: pod.Status.Phase}).Add(
 		&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "echo", Image: "hashicorp/http-echo", Args: []string{"-text=" + config.Text}}}},
@@ -59,7 +59,7 @@ func sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 	if pod.Status.Phase != corev1.PodRunning {
 		response.Wait("the pod is not running")
 	}
-	return response.Response()
+	return response.Build()
 }
 
 // item returns a deploy item as a user writes it.
@@ -78,7 +78,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(strings.Join(plan.Steps(), "\n"))
+	fmt.Println(strings.Join(plan.ListSteps(), "\n"))
 	fmt.Println("waits:", plan.Wait)
 
 	plan, err = declarativetest.Run(ctx, handler, options, item(`{"text": "bye"}`), plan.Observed...)
@@ -86,7 +86,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(strings.Join(plan.Steps(), "\n"))
+	fmt.Println(strings.Join(plan.ListSteps(), "\n"))
 
 	_, err = declarativetest.Run(ctx, handler, options, item(`{"txt": "hi"}`))
 	fmt.Println(err)
@@ -144,10 +144,10 @@ func (registry) DetermineStatus(_ context.Context, _ *declarative.SyncRequest, c
 	return status, nil
 }
 
-func ExampleFailable() {
+func ExampleFromFailable() {
 	ctx := context.Background()
 	for _, answer := range []error{nil, errors.New("the registry is down")} {
-		handler := declarative.Failable(registry{exists: func(context.Context, string) (bool, error) { return true, answer }})
+		handler := declarative.FromFailable(registry{exists: func(context.Context, string) (bool, error) { return true, answer }})
 		req, err := declarative.NewRequest(item(`{"image": "app:1"}`), nil)
 		if err != nil {
 			fmt.Println(err)

@@ -15,9 +15,9 @@ import (
 // cleaned up.
 const fieldFinalized = "finalized"
 
-// finalized reports whether the handler has cleaned up. In this case, the handler is not called again while the
+// isFinalized reports whether the handler has cleaned up. In this case, the handler is not called again while the
 // children are being deleted.
-func (s *providerStatus) finalized() bool { return string(s.more[fieldFinalized]) == "true" }
+func (s *providerStatus) isFinalized() bool { return string(s.more[fieldFinalized]) == "true" }
 
 // finalize records that the handler has cleaned up.
 func (s *providerStatus) finalize() {
@@ -29,7 +29,7 @@ func (s *providerStatus) finalize() {
 
 // finalize calls the handler to clean up. It returns nil if the handler is done.
 func (r *run) finalize(ctx context.Context) error {
-	seen, err := r.look(ctx)
+	seen, err := r.listChildren(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (r *run) finalize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	response, err := r.askFinalizer(ctx, req)
+	response, err := r.callFinalizer(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -46,19 +46,19 @@ func (r *run) finalize(ctx context.Context) error {
 		if reason == "" {
 			reason = "the handler is still cleaning up"
 		}
-		retry := r.deployer.limit.AtLeast(r.log, "FinalizeResponse.Retry", response.Retry)
+		retry := r.deployer.limit.Apply(r.log, "FinalizeResponse.Retry", response.Retry)
 		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), retry)
 	}
-	if r.status.finalize(); len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) > 0 {
+	if r.status.finalize(); len(r.managed.Inventory.Entries)+len(r.managed.Inventory.Former) > 0 {
 		return r.status.store(r.item) // Finalize must not be called again while the children are being deleted
 	}
 	return nil
 }
 
-// askFinalizer calls Finalize and stores the status that it returns. If the error is nil, the response is not nil.
-func (r *run) askFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
-	c := r.call(ctx, functionFinalize)
-	defer c.end()
+// callFinalizer calls Finalize and stores the status that it returns. If the error is nil, the response is not nil.
+func (r *run) callFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
+	c := r.startCall(ctx, functionFinalize)
+	defer c.recordEnd()
 	response, err := r.deployer.finalizer.Finalize(ctx, req)
 	if response == nil {
 		response = &FinalizeResponse{}

@@ -15,29 +15,30 @@ import (
 // fingerprint is a hash of a value. Equal values have equal fingerprints.
 type fingerprint [16]byte
 
-// printOf hashes values that marshal to JSON. The order of map keys has no effect, because JSON encoding sorts them.
-func printOf(values ...any) fingerprint {
+// hashValues hashes values that marshal to JSON. The order of map keys has no effect, because JSON encoding sorts them.
+func hashValues(values ...any) fingerprint {
 	sum := sha256.New()
 	_ = json.NewEncoder(sum).Encode(values) // encoding does not fail for the types in use
 	return fingerprint(sum.Sum(nil)[:len(fingerprint{})])
 }
 
-// itemPrint hashes the parts of an item that users and other programs may change: its metadata, its spec and its
+// hashItem hashes the parts of an item that users and other programs may change: its metadata, its spec and its
 // target.
-func itemPrint(req *SyncRequest) fingerprint {
+func hashItem(req *SyncRequest) fingerprint {
 	item := req.Item
 	target := lsv1alpha1.Target{}
 	if req.Target != nil {
 		target = *req.Target
 	}
-	return printOf(
-		item.Generation, item.DeletionTimestamp, item.Labels, foreign(item.Annotations), item.Spec,
+	return hashValues(
+		item.Generation, item.DeletionTimestamp, item.Labels, filterForeign(item.Annotations), item.Spec,
 		target.Name, target.UID, target.Labels, target.Annotations, target.Spec,
 	)
 }
 
-// foreign returns a copy of the annotations. The copy omits the annotations that Landscaper and its deployers use.
-func foreign(annotations map[string]string) map[string]string {
+// filterForeign returns a copy of the annotations. The copy omits the annotations that Landscaper and its deployers
+// use.
+func filterForeign(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
 		if key != lsv1alpha1.OperationAnnotation && key != lsv1alpha1.ReconcileTimestampAnnotation && key != contract.AbortTimestampAnnotation {
@@ -47,24 +48,24 @@ func foreign(annotations map[string]string) map[string]string {
 	return out
 }
 
-// inputsPrint hashes the inputs of a handler that follow from earlier runs: the status that the handler returned last,
+// hashInputs hashes the inputs of a handler that follow from earlier runs: the status that the handler returned last,
 // the observed children, and the children that are done. For each child, it omits the fields that change with each
 // write. It also omits the fields that the handler itself sets, because their values only reflect its previous
 // response.
-func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
+func hashInputs(req *SyncRequest, desired []apply.Desired) fingerprint {
 	wanted := map[apply.Ref]map[string]any{}
 	for _, d := range desired {
-		wanted[idOf(apply.RefOf(d.Object))] = d.Object.Object
+		wanted[toID(apply.ToRef(d.Object))] = d.Object.Object
 	}
-	values := []any{req.Status, req.Done}
+	values := []any{req.Status, req.Finished}
 	for _, child := range req.Children {
-		values = append(values, observedBeside(child.content().Object, wanted[idOf(child.Ref())], ""))
+		values = append(values, removeWanted(child.content().Object, wanted[toID(child.Ref())], ""))
 	}
-	return printOf(values...)
+	return hashValues(values...)
 }
 
-// idOf returns a reference without the API version. The result is the same for all versions of a kind.
-func idOf(ref apply.Ref) apply.Ref {
+// toID returns a reference without the API version. The result is the same for all versions of a kind.
+func toID(ref apply.Ref) apply.Ref {
 	ref.APIVersion = ref.GVK().Group
 	return ref
 }
@@ -75,8 +76,8 @@ var volatile = map[string]bool{
 	".metadata.uid": true, ".metadata.creationTimestamp": true, ".status.observedGeneration": true,
 }
 
-// observedBeside returns a copy of an observed value without the volatile fields and the fields that `wanted` contains.
-func observedBeside(value map[string]any, wanted map[string]any, path string) map[string]any {
+// removeWanted returns a copy of an observed value without the volatile fields and the fields that `wanted` contains.
+func removeWanted(value map[string]any, wanted map[string]any, path string) map[string]any {
 	out := make(map[string]any, len(value))
 	for key, field := range value {
 		below := path + "." + key
@@ -86,7 +87,7 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 		switch {
 		case volatile[below]:
 		case isMap && (!isWanted || wantMap):
-			out[key] = observedBeside(fields, wantFields, below)
+			out[key] = removeWanted(fields, wantFields, below)
 		case !isWanted:
 			out[key] = field
 		}
@@ -98,7 +99,7 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 func encodeAll(desired []apply.Desired) map[string][]byte {
 	out := make(map[string][]byte, len(desired))
 	for _, d := range desired {
-		out[apply.RefOf(d.Object).String()], _ = json.Marshal(d.Object.Object) // the object came from JSON, so it can be encoded
+		out[apply.ToRef(d.Object).String()], _ = json.Marshal(d.Object.Object) // the object came from JSON, so it can be encoded
 	}
 	return out
 }

@@ -78,22 +78,22 @@ type SyncRequest struct {
 	Status json.RawMessage
 	// Children are the observed children of all configured kinds, ordered by kind, namespace and name.
 	Children Children
-	// Done lists the children that have finished their work and no longer exist, in the order of Children. An example
+	// Finished lists the children that have finished their work and no longer exist, in the order of Children. An example
 	// is a Job with ttlSecondsAfterFinished. Such a child is not created again as long as the handler returns it
 	// unchanged. A child that is known to have failed is not in the list.
-	Done []apply.Ref
+	Finished []apply.Ref
 }
 
-// IsDone reports whether Done contains a child with the given kind and name. Both have the same format as for
-// [Children.Named].
-func (r *SyncRequest) IsDone(kind, name string) bool {
-	return slices.ContainsFunc(r.Done, func(ref apply.Ref) bool {
+// IsFinished reports whether Finished contains a child with the given kind and name. Both have the same format as for
+// [Children.Find].
+func (r *SyncRequest) IsFinished(kind, name string) bool {
+	return slices.ContainsFunc(r.Finished, func(ref apply.Ref) bool {
 		one := &unstructured.Unstructured{}
 		one.SetAPIVersion(ref.APIVersion)
 		one.SetKind(ref.Kind)
 		one.SetNamespace(ref.Namespace)
 		one.SetName(ref.Name)
-		_, found := NewChildren(one).Named(kind, name)
+		_, found := NewChildren(one).Find(kind, name)
 		return found
 	})
 }
@@ -131,7 +131,7 @@ func newRequest(item *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, status *
 func (r *SyncRequest) clone() *SyncRequest {
 	return &SyncRequest{
 		Item: r.Item.DeepCopy(), Raw: slices.Clone(r.Raw), Target: r.Target.DeepCopy(), Status: slices.Clone(r.Status),
-		Children: slices.Clone(r.Children), Done: slices.Clone(r.Done),
+		Children: slices.Clone(r.Children), Finished: slices.Clone(r.Finished),
 	}
 }
 
@@ -139,8 +139,8 @@ func (r *SyncRequest) clone() *SyncRequest {
 func (r *SyncRequest) Name(parts ...string) string { return Name(r.Item.Name, parts...) }
 
 // Config decodes the item's configuration into a T. Unknown and duplicate fields are errors. T need not have fields for
-// apiVersion and kind. The error is a deployerlib.ConfigError with the path of the invalid field. If the handler
-// returns it, the item's Landscaper job ends at once.
+// apiVersion and kind. The error is one of deployerlib.NewConfigError with the path of the invalid field. If the
+// handler returns it, the item's Landscaper job ends at once.
 func Config[T any](req *SyncRequest) (*T, error) { return deployerlib.DecodeConfig[T](req.Item) }
 
 // LastStatus decodes the status that the handler returned last. It ignores unknown fields. If there is no status or

@@ -18,7 +18,7 @@ func TestFunctionIsHandler(t *testing.T) {
 	var handler Handler = HandlerFunc(func(_ context.Context, req *SyncRequest) (*SyncResponse, error) {
 		return &SyncResponse{Wait: req.Item.Name}, errors.New("both")
 	})
-	got, err := handler.Sync(t.Context(), &SyncRequest{Item: shopItem()})
+	got, err := handler.Sync(t.Context(), &SyncRequest{Item: newShopItem()})
 	if got == nil || got.Wait != "web" || err == nil || err.Error() != "both" {
 		t.Errorf("[R3, R42] got %+v, %v", got, err)
 	}
@@ -27,7 +27,7 @@ func TestFunctionIsHandler(t *testing.T) {
 	}
 }
 
-func TestResponseHasNoVerbs(t *testing.T) {
+func TestResponseHasNoFunctions(t *testing.T) {
 	t.Run("the types of a response have no methods that change the cluster [R25]", hasNoVerbs)
 }
 
@@ -43,52 +43,52 @@ func hasNoVerbs(t *testing.T) {
 	}
 }
 
-// steps is a FailableHandler whose steps return the given errors.
-type steps struct {
+// fakeSteps is a FailableHandler whose steps return the given errors.
+type fakeSteps struct {
 	validate, children, status error
 
 	calls []string
 }
 
-func (s *steps) Validate(context.Context, *SyncRequest) error {
+func (s *fakeSteps) Validate(context.Context, *SyncRequest) error {
 	s.calls = append(s.calls, "validate")
 	return s.validate
 }
 
-func (s *steps) SyncChildren(context.Context, *SyncRequest) ([]any, error) {
+func (s *fakeSteps) SyncChildren(context.Context, *SyncRequest) ([]any, error) {
 	s.calls = append(s.calls, "children")
 	return []any{pod}, s.children
 }
 
-func (s *steps) DetermineStatus(_ context.Context, _ *SyncRequest, cause error) (any, error) {
+func (s *fakeSteps) DetermineStatus(_ context.Context, _ *SyncRequest, cause error) (any, error) {
 	s.calls = append(s.calls, "status")
 	return map[string]any{"cause": cause}, s.status
 }
 
 // finalizing is a FailableHandler that is also a Finalizer.
-type finalizing struct{ *steps }
+type finalizing struct{ *fakeSteps }
 
 func (f finalizing) Finalize(context.Context, *SyncRequest) (*FinalizeResponse, error) {
 	f.calls = append(f.calls, "finalize")
 	return &FinalizeResponse{Retry: time.Second}, nil
 }
 
-func TestFailable(t *testing.T) {
+func TestFromFailable(t *testing.T) {
 	bad, worse := errors.New("bad"), errors.New("worse")
 	for name, tc := range map[string]struct {
-		steps steps
+		steps fakeSteps
 		calls []string
 		want  *SyncResponse
 		errs  []error
 	}{
-		"all functions succeed [R44]":                          {steps{}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": error(nil)}, Children: []any{pod}}, nil},
-		"a failed Validate skips SyncChildren [R44]":           {steps{validate: bad}, []string{"validate", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
-		"a failed SyncChildren does not skip SyncStatus [R44]": {steps{children: bad}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
-		"a failed SyncStatus is returned [R44]":                {steps{status: worse}, []string{"validate", "children", "status"}, nil, []error{worse}},
-		"two failed functions are both returned":               {steps{children: bad, status: worse}, []string{"validate", "children", "status"}, nil, []error{bad, worse}},
+		"all functions succeed [R44]":                          {fakeSteps{}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": error(nil)}, Children: []any{pod}}, nil},
+		"a failed Validate skips SyncChildren [R44]":           {fakeSteps{validate: bad}, []string{"validate", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
+		"a failed SyncChildren does not skip SyncStatus [R44]": {fakeSteps{children: bad}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
+		"a failed SyncStatus is returned [R44]":                {fakeSteps{status: worse}, []string{"validate", "children", "status"}, nil, []error{worse}},
+		"two failed functions are both returned":               {fakeSteps{children: bad, status: worse}, []string{"validate", "children", "status"}, nil, []error{bad, worse}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Failable(&tc.steps).Sync(t.Context(), &SyncRequest{})
+			got, err := FromFailable(&tc.steps).Sync(t.Context(), &SyncRequest{})
 			if diff := cmp.Diff(tc.calls, tc.steps.calls); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -107,23 +107,23 @@ func TestFailable(t *testing.T) {
 	}
 }
 
-func TestFailableFinalizer(t *testing.T) {
-	inner := finalizing{&steps{}}
-	f, is := Failable(inner).(Finalizer)
+func TestFromFailableKeepsTheFinalizer(t *testing.T) {
+	inner := finalizing{&fakeSteps{}}
+	f, is := FromFailable(inner).(Finalizer)
 	if !is {
 		t.Fatal("[R44] lost Finalize")
 	}
 	if got, err := f.Finalize(t.Context(), nil); err != nil || got.Retry != time.Second {
 		t.Errorf("[Rx9] got %+v, %v", got, err)
 	}
-	if _, is := Failable(&steps{}).(Finalizer); is {
+	if _, is := FromFailable(&fakeSteps{}).(Finalizer); is {
 		t.Error("[R1] finalizes although the handler does not")
 	}
 }
 
 func TestBuilder(t *testing.T) {
 	web := &corev1.Pod{}
-	got, err := Respond(map[string]any{"a": 1}).Add(pod, web).Try(newPod(nil)).Resync(time.Minute).Wait("%d of %d", 1, 2).Response()
+	got, err := NewBuilder(map[string]any{"a": 1}).Add(pod, web).Try(newPod(nil)).ResyncAfter(time.Minute).Wait("%d of %d", 1, 2).Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestBuilder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("[R45, Rx10] %s", diff)
 	}
-	if got, err := Respond(nil).Wait("soon").Response(); err != nil || got.Wait != "soon" || got.Status != nil {
+	if got, err := NewBuilder(nil).Wait("soon").Build(); err != nil || got.Wait != "soon" || got.Status != nil {
 		t.Errorf("[R11, R45] got %+v, %v", got, err)
 	}
 }
@@ -140,7 +140,7 @@ func newPod(err error) (any, error) { return pod, err }
 
 func TestBuilderCollectsErrors(t *testing.T) {
 	bad := errors.New("bad pod")
-	got, err := Respond("no object").Add(pod, nil, "a: b: c").Try(newPod(bad)).Response()
+	got, err := NewBuilder("no object").Add(pod, nil, "a: b: c").Try(newPod(bad)).Build()
 	if got != nil || !errors.Is(err, bad) {
 		t.Fatalf("[R45] got %+v, %v", got, err)
 	}

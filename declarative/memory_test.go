@@ -27,32 +27,32 @@ func item(name string) *lsv1alpha1.DeployItem {
 func TestChangesWaitForTheInterval(t *testing.T) {
 	began := time.Unix(1000, 0)
 	m := &memory{}
-	if !m.next(time.Second).IsZero() {
+	if !m.nextCall(time.Second).IsZero() {
 		t.Error("the first call has to wait")
 	}
-	m.began(began)
-	if got := m.next(time.Second).Sub(began); got != time.Second {
+	m.recordStart(began)
+	if got := m.nextCall(time.Second).Sub(began); got != time.Second {
 		t.Errorf("after a call: %s, want 1s", got)
 	}
-	m.slowDown(2 * time.Second)
-	if got := m.next(time.Second).Sub(began); got != 2*time.Second {
+	m.setDelay(2 * time.Second)
+	if got := m.nextCall(time.Second).Sub(began); got != 2*time.Second {
 		t.Errorf("after an unstable result: %s, want 2s", got)
 	}
-	m.slowDown(0)
-	if got := m.next(time.Second).Sub(began); got != time.Second {
+	m.setDelay(0)
+	if got := m.nextCall(time.Second).Sub(began); got != time.Second {
 		t.Errorf("after a stable result: %s, want 1s", got)
 	}
 }
 
 func TestItemMetrics(t *testing.T) {
 	m := &memory{}
-	m.ended(errors.New("no"))
-	m.ended(errors.New("no"))
+	m.recordResult(errors.New("no"))
+	m.recordResult(errors.New("no"))
 	failed := map[types.NamespacedName]uint64{{Namespace: "ns", Name: "a"}: m.errorCount(), {Namespace: "ns", Name: "b"}: 0}
-	if diff := cmp.Diff([]string{"ns/a 2"}, itemErrorsIn(t, newMetrics(nil, noWatches, func() map[types.NamespacedName]uint64 { return failed }))); diff != "" {
+	if diff := cmp.Diff([]string{"ns/a 2"}, itemErrorsIn(t, newMetrics(nil, countNoWatches, func() map[types.NamespacedName]uint64 { return failed }))); diff != "" {
 		t.Errorf("[R21] (-want +got):\n%s", diff)
 	}
-	if got := itemErrorsIn(t, newMetrics(nil, noWatches, nil)); got != nil {
+	if got := itemErrorsIn(t, newMetrics(nil, countNoWatches, nil)); got != nil {
 		t.Errorf("[Rx11] metrics that are not enabled: %v", got)
 	}
 }
@@ -61,10 +61,10 @@ func TestMetricsEndWithTheManager(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 {
 		ctx, end := context.WithCancel(t.Context())
-		m := newMetrics(registry, noWatches, func() map[types.NamespacedName]uint64 { return nil })
+		m := newMetrics(registry, countNoWatches, func() map[types.NamespacedName]uint64 { return nil })
 		ended := make(chan error, 1)
 		go func() { ended <- m.Start(ctx) }()
-		eventually(t, "not registered", func() bool {
+		waitUntil(t, "not registered", func() bool {
 			families, err := registry.Gather()
 			return err == nil && len(families) > 0
 		})
@@ -78,9 +78,9 @@ func TestMetricsEndWithTheManager(t *testing.T) {
 	}
 }
 
-func noWatches() int { return 0 }
+func countNoWatches() int { return 0 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func waitUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return is(), nil })
 	if err != nil {
@@ -124,13 +124,13 @@ func itemErrorsIn(t *testing.T, m *metrics) []string {
 func TestRequestAndStartOfRunAreAtomic(t *testing.T) {
 	m := &memory{}
 	together := func() {
-		if m.wishing.TryLock() {
-			m.wishing.Unlock()
+		if m.requestLock.TryLock() {
+			m.requestLock.Unlock()
 			t.Error("[R27] the request and its record may be taken by different runs")
 		}
 	}
-	m.wish(together)
-	if !m.takeWish(together) || m.takeWish(together) {
+	m.requestRun(together)
+	if !m.takeRequest(together) || m.takeRequest(together) {
 		t.Error("a request is not taken exactly once")
 	}
 }

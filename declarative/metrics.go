@@ -67,8 +67,8 @@ func (m *metrics) Start(ctx context.Context) error {
 // NeedLeaderElection returns false, so that the metrics are registered before the deployer starts.
 func (m *metrics) NeedLeaderElection() bool { return false }
 
-// called records a call of the handler.
-func (m *metrics) called(function, result string, took time.Duration) {
+// recordCall records a call of the handler.
+func (m *metrics) recordCall(function, result string, took time.Duration) {
 	m.calls.WithLabelValues(function, result).Inc()
 	m.seconds.WithLabelValues(function).Observe(took.Seconds())
 }

@@ -45,8 +45,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// parts returns a random list of at most three short parts of names, in which collisions are likely.
-func parts(r *rand.Rand) []string {
+// newParts returns a random list of at most three short parts of names, in which collisions are likely.
+func newParts(r *rand.Rand) []string {
 	out := make([]string, r.IntN(4))
 	for i := range out {
 		for range r.IntN(4) {
@@ -62,7 +62,7 @@ func TestNamesOfItemsDiffer(t *testing.T) {
 		for _, name := range []func(string, ...string) string{Name, LongName} {
 			taken := map[string][]string{}
 			for range 20_000 {
-				tuple := append([]string{strings.Repeat("a", 1+r.IntN(2)) + strings.Join(parts(r), "-")}, parts(r)...)
+				tuple := append([]string{strings.Repeat("a", 1+r.IntN(2)) + strings.Join(newParts(r), "-")}, newParts(r)...)
 				got := name(tuple[0], tuple[1:]...)
 				if other, found := taken[got]; found && !slices.Equal(other, tuple) {
 					t.Fatalf("%q and %q both have the name %q", other, tuple, got)

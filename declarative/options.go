@@ -27,18 +27,18 @@ import (
 type UpdateStrategy string
 
 const (
-	// Apply uses server-side apply. Only the fields that the handler returns are compared and set. A field that the
-	// handler no longer returns is removed. Fields that other clients set remain. This is the default.
-	Apply UpdateStrategy = "Apply"
-	// Replace overwrites the whole object when the handler returns an object that differs from the previous one. This
-	// removes the fields that the handler does not return, except those that the API server sets. As long as the
+	// StrategyApply uses server-side apply. Only the fields that the handler returns are compared and set. A field that
+	// the handler no longer returns is removed. Fields that other clients set remain. This is the default.
+	StrategyApply UpdateStrategy = "Apply"
+	// StrategyReplace overwrites the whole object when the handler returns an object that differs from the previous one.
+	// This removes the fields that the handler does not return, except those that the API server sets. As long as the
 	// handler returns the same object, fields that other clients add remain.
-	Replace UpdateStrategy = "Replace"
-	// Recreate deletes a child that has to change, and creates it again once it is gone.
-	Recreate UpdateStrategy = "Recreate"
-	// OnDelete creates a missing child but never changes an existing one. A new desired state takes effect only after a
-	// user has deleted the child.
-	OnDelete UpdateStrategy = "OnDelete"
+	StrategyReplace UpdateStrategy = "Replace"
+	// StrategyRecreate deletes a child that has to change, and creates it again once it is gone.
+	StrategyRecreate UpdateStrategy = "Recreate"
+	// StrategyOnDelete creates a missing child but never changes an existing one. A new desired state takes effect only
+	// after a user has deleted the child.
+	StrategyOnDelete UpdateStrategy = "OnDelete"
 )
 
 // AnyNamespace in Options.Namespaces allows children in every namespace of the target.
@@ -57,10 +57,10 @@ const (
 type ChildKind struct {
 	// APIVersion and Kind have the same format as in a manifest, such as "apps/v1" and "Deployment". Both are required.
 	APIVersion, Kind string
-	// Update selects how children of this kind are changed. Empty means [Apply].
+	// Update selects how children of this kind are changed. Empty means [StrategyApply].
 	Update UpdateStrategy
 	// Adopt determines what happens if an object with the name of a child already exists and belongs to no item. Empty
-	// means [apply.AdoptNever]: such an object causes an error.
+	// means [apply.AdoptionNever]: such an object causes an error.
 	Adopt apply.Adoption
 }
 
@@ -139,7 +139,7 @@ func (o *Options) Default() {
 	o.Concurrency = cmp.Or(o.Concurrency, 1)
 	o.Children = slices.Clone(o.Children)
 	for i := range o.Children {
-		o.Children[i].Update = cmp.Or(o.Children[i].Update, Apply)
+		o.Children[i].Update = cmp.Or(o.Children[i].Update, StrategyApply)
 	}
 	if o.Tracking != nil {
 		tracking := *o.Tracking
@@ -192,11 +192,11 @@ func (o *Options) validateChildren(fault func(path, format string, args ...any))
 		if child.Kind == "" {
 			fault(path+".Kind", "is required")
 		}
-		if !slices.Contains([]UpdateStrategy{Apply, Replace, Recreate, OnDelete}, child.Update) {
+		if !slices.Contains([]UpdateStrategy{StrategyApply, StrategyReplace, StrategyRecreate, StrategyOnDelete}, child.Update) {
 			fault(path+".Update", "%q is not one of Apply, Replace, Recreate, OnDelete", child.Update)
 		}
-		if child.Adopt != "" && !slices.Contains(apply.Adoptions(), child.Adopt) {
-			fault(path+".Adopt", "%q is not one of %q", child.Adopt, apply.Adoptions())
+		if child.Adopt != "" && !slices.Contains(apply.AllAdoptions(), child.Adopt) {
+			fault(path+".Adopt", "%q is not one of %q", child.Adopt, apply.AllAdoptions())
 		}
 		kind := schema.FromAPIVersionAndKind(child.APIVersion, child.Kind).GroupKind()
 		if seen[kind] {
@@ -231,17 +231,17 @@ func checkLabel(fault func(path, format string, args ...any), path, key, value s
 	}
 }
 
-// namespacesFor returns the namespaces that may contain children of an item. The result may contain [AnyNamespace].
-func (o *Options) namespacesFor(item *lsv1alpha1.DeployItem) []string {
+// getNamespaces returns the namespaces that may contain children of an item. The result may contain [AnyNamespace].
+func (o *Options) getNamespaces(item *lsv1alpha1.DeployItem) []string {
 	if len(o.Namespaces) == 0 {
 		return []string{item.Namespace}
 	}
 	return o.Namespaces
 }
 
-// kindOf returns the configured kind of a child. If the kind is not configured, it returns an error that lists the
+// findKind returns the configured kind of a child. If the kind is not configured, it returns an error that lists the
 // configured kinds.
-func (o *Options) kindOf(gvk schema.GroupVersionKind) (ChildKind, error) {
+func (o *Options) findKind(gvk schema.GroupVersionKind) (ChildKind, error) {
 	names := []string{}
 	for _, kind := range o.Children {
 		configured := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)

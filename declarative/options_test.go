@@ -16,7 +16,7 @@ func TestOptionsDefault(t *testing.T) {
 	o := Options{Children: children, Tracking: tracking}
 	o.Default()
 	want := Options{
-		Name: "declarative", Children: []ChildKind{{APIVersion: "v1", Kind: "Pod", Update: Apply}}, MinInterval: time.Second, Concurrency: 1,
+		Name: "declarative", Children: []ChildKind{{APIVersion: "v1", Kind: "Pod", Update: StrategyApply}}, MinInterval: time.Second, Concurrency: 1,
 		Tracking: &Tracking{InstanceLabel: "app.kubernetes.io/instance", ManagedByLabel: "app.kubernetes.io/managed-by"},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {

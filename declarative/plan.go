@@ -19,20 +19,20 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/absence"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // Plan calls the handler once and returns what the deployer would create, change and delete in the target. It writes
 // nothing; see [apply.Engine.Plan]. The provider status of the item determines which children are to be deleted.
 //
-// The handler receives the same request as in a run. The parameter `ls` is a client for the cluster that contains the
-// deploy items and Targets. Plan reads the namespace kube-system of both clusters, the item's Target, and all children
-// of the item. It finds the children by their labels and in the inventory. If the Target does not exist, because
-// `target` is a client for a cluster without one, [SyncRequest.Target] contains only the name and namespace.
+// The handler receives the same request as in a run. Plan uses ls, a client for the cluster that contains the deploy
+// items and Targets. It reads the namespace kube-system of both clusters, the item's Target, and all children of the
+// item. It finds the children by their labels and in the inventory. If the Target does not exist, because `target` is a
+// client for a cluster without one, [SyncRequest.Target] contains only the name and namespace.
 //
-// Plan returns an error if the handler fails, if the response or the options are invalid, or if the target does not serve
-// a kind of the children at the moment, so that children may be missing in the request. If some changes cannot be
+// Plan returns an error if the handler fails, if the response or the options are invalid, or if the target does not
+// serve a kind of the children at the moment, so that children may be missing in the request. If some changes cannot be
 // planned, it returns an error and a plan that contains the other changes.
 func Plan(ctx context.Context, ls client.Reader, target client.Client, handler Handler, o Options, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
 	o.Default()
@@ -43,18 +43,18 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	owner, inventory, err := upkeep.Planned(ctx, ls, target, di, status.inventory)
+	owner, inventory, err := managed.PlanInventory(ctx, ls, target, di, status.inventory)
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	named, err := targetOf(ctx, ls, di)
+	named, err := getTarget(ctx, ls, di)
 	if err != nil {
 		return apply.Plan{}, err
 	}
 	if o.OrphanChildren {
-		inventory.Former = upkeep.Kept(inventory.Former)
+		inventory.Former = managed.WithKeepPolicy(inventory.Former)
 	}
-	children, err := o.read(ctx, target, di, owner, inventory)
+	children, err := o.readChildren(ctx, target, di, owner, inventory)
 	if err != nil {
 		return apply.Plan{}, err
 	}
@@ -66,11 +66,11 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	desired, err := o.desired(target, di, owner, inventory, response)
+	desired, err := o.getDesired(target, di, owner, inventory, response)
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	return apply.New(target, target.RESTMapper(), apply.Options{RefuseUnowned: true, FindOwner: upkeep.FindOwner(ls)}).Plan(ctx, owner, desired, inventory)
+	return apply.New(target, target.RESTMapper(), apply.Options{RefuseUnowned: true, FindOwner: managed.FindOwner(ls)}).Plan(ctx, owner, desired, inventory)
 }
 
 // Plan calls the function [Plan] with the handler and the options of the deployer. It implements plan.Planner, so that
@@ -87,8 +87,8 @@ func (d *deployer) TargetOptions() (targets.Policy, targets.Limits) {
 	return d.options.Targets, d.options.TargetLimits
 }
 
-// targetOf returns the Target that an item names, or nil if the item names none.
-func targetOf(ctx context.Context, ls client.Reader, di *lsv1alpha1.DeployItem) (*lsv1alpha1.Target, error) {
+// getTarget returns the Target that an item names, or nil if the item names none.
+func getTarget(ctx context.Context, ls client.Reader, di *lsv1alpha1.DeployItem) (*lsv1alpha1.Target, error) {
 	if di.Spec.Target == nil {
 		return nil, nil
 	}
@@ -102,29 +102,30 @@ func targetOf(ctx context.Context, ls client.Reader, di *lsv1alpha1.DeployItem) 
 	return target, nil
 }
 
-// desired returns the desired objects of a response.
-func (o *Options) desired(
+// getDesired returns the desired objects of a response.
+func (o *Options) getDesired(
 	target client.Client, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory, response *SyncResponse,
 ) ([]apply.Desired, error) {
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
 	home := inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape
-	return o.Desired(di, response, target.RESTMapper(), home)
+	return o.ToDesired(di, response, target.RESTMapper(), home)
 }
 
-// read returns the children that a run would observe, in any order. A run takes them from its watches; see run.look. If
-// the target does not serve a kind at the moment, so that children may be missing, read returns an error.
-func (o *Options) read(
+// readChildren returns the children that a run would observe, in any order. A run takes them from its watches; see
+// run.listChildren. If the target does not serve a kind at the moment, so that children may be missing, readChildren
+// returns an error.
+func (o *Options) readChildren(
 	ctx context.Context, target client.Client, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
 ) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	prover := absence.NewProver(target, target.RESTMapper())
 	for _, kind := range o.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
-		entries := entriesOf(inventory, gvk.GroupKind())
-		r := reading{target: target, prover: prover, gvk: gvk, owner: owner, found: map[types.NamespacedName]*unstructured.Unstructured{}}
-		if err := r.served(ctx, o.placesOf(di, entries), entries); err != nil {
+		entries := filterEntries(inventory, gvk.GroupKind())
+		r := kindReader{target: target, prover: prover, gvk: gvk, owner: owner, found: map[types.NamespacedName]*unstructured.Unstructured{}}
+		if err := r.readServed(ctx, o.listSearchNamespaces(di, entries), entries); err != nil {
 			return nil, err
 		}
 		for _, child := range r.found {
@@ -135,8 +136,8 @@ func (o *Options) read(
 	return out, nil
 }
 
-// reading reads the children of a kind without watches.
-type reading struct {
+// kindReader reads the children of a kind without watches.
+type kindReader struct {
 	target client.Reader
 	prover *absence.Prover
 	gvk    schema.GroupVersionKind
@@ -144,27 +145,27 @@ type reading struct {
 	found  map[types.NamespacedName]*unstructured.Unstructured
 }
 
-// served reads the children of the kind in a version that the target serves. If the kind is proved not to exist, there
-// are no children.
-func (r *reading) served(ctx context.Context, namespaces []string, entries []apply.Entry) error {
-	err := r.all(ctx, namespaces, entries)
+// readServed reads the children of the kind in a version that the target serves. If the kind is proved not to exist,
+// there are no children.
+func (r *kindReader) readServed(ctx context.Context, namespaces []string, entries []apply.Entry) error {
+	err := r.readAll(ctx, namespaces, entries)
 	if meta.IsNoMatchError(err) && len(entries) == 0 {
 		return nil
 	}
-	err = r.prover.Explain(ctx, r.gvk.GroupKind(), err)
-	if version := absence.ServedVersion(err); version != "" && version != r.gvk.Version {
+	err = r.prover.AddKindError(ctx, r.gvk.GroupKind(), err)
+	if version := absence.GetServedVersion(err); version != "" && version != r.gvk.Version {
 		r.gvk.Version = version
-		err = r.prover.Explain(ctx, r.gvk.GroupKind(), r.all(ctx, namespaces, entries))
+		err = r.prover.AddKindError(ctx, r.gvk.GroupKind(), r.readAll(ctx, namespaces, entries))
 	}
-	if absence.Of(absence.Object{Kind: r.gvk.GroupKind()}, err).IsProved() {
+	if absence.ClassifyError(absence.Object{Kind: r.gvk.GroupKind()}, err).IsProved() {
 		return nil
 	}
 	return err
 }
 
-// all reads the children in all namespaces, or in the given ones if the target does not allow listing all. It then
+// readAll reads the children in all namespaces, or in the given ones if the target does not allow listing all. It then
 // reads the objects of the inventory that are not among them, for example because they have lost their labels.
-func (r *reading) all(ctx context.Context, namespaces []string, entries []apply.Entry) error {
+func (r *kindReader) readAll(ctx context.Context, namespaces []string, entries []apply.Entry) error {
 	err := r.list(ctx, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
 		err = nil
@@ -182,21 +183,21 @@ func (r *reading) all(ctx context.Context, namespaces []string, entries []apply.
 	return err
 }
 
-// page is the number of objects that one request lists.
-const page = 500
+// pageSize is the number of objects that one request lists.
+const pageSize = 500
 
 // list reads the children that carry the label and annotations of the item. Like a watch, it asks for the objects of
 // all items, because children of an earlier item with the same name carry another UID.
-func (r *reading) list(ctx context.Context, namespace string) error {
+func (r *kindReader) list(ctx context.Context, namespace string) error {
 	list := &unstructured.UnstructuredList{}
 	for {
 		list.SetGroupVersionKind(r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List"))
-		err := r.target.List(ctx, list, client.InNamespace(namespace), client.HasLabels{ownership.LabelItem}, client.Limit(page), client.Continue(list.GetContinue()))
+		err := r.target.List(ctx, list, client.InNamespace(namespace), client.HasLabels{ownership.LabelItem}, client.Limit(pageSize), client.Continue(list.GetContinue()))
 		if err != nil {
 			return fmt.Errorf("list %s: %w", r.gvk.GroupKind(), err)
 		}
 		for i := range list.Items {
-			if child := &list.Items[i]; isOurs(child, r.owner) {
+			if child := &list.Items[i]; isOwn(child, r.owner) {
 				r.found[client.ObjectKeyFromObject(child)] = child
 			}
 		}
@@ -207,17 +208,17 @@ func (r *reading) list(ctx context.Context, namespace string) error {
 }
 
 // get reads an object of the inventory.
-func (r *reading) get(ctx context.Context, entry apply.Entry) error {
+func (r *kindReader) get(ctx context.Context, entry apply.Entry) error {
 	child := &unstructured.Unstructured{}
 	child.SetGroupVersionKind(r.gvk)
 	err := r.target.Get(ctx, entry.Ref().Key(), child)
-	if absence.Of(absence.Object{Kind: r.gvk.GroupKind(), Name: entry.Name}, err).IsProved() {
+	if absence.ClassifyError(absence.Object{Kind: r.gvk.GroupKind(), Name: entry.Name}, err).IsProved() {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", entry.Ref(), err)
 	}
-	if child.GetUID() == entry.UID || isOurs(child, r.owner) {
+	if child.GetUID() == entry.UID || isOwn(child, r.owner) {
 		r.found[entry.Ref().Key()] = child
 	}
 	return nil

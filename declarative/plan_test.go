@@ -26,8 +26,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// onlyIn returns interceptor functions that forbid listing objects except in the given namespace.
-func onlyIn(namespace string) interceptor.Funcs {
+// forbidOutside returns interceptor functions that forbid listing objects except in the given namespace.
+func forbidOutside(namespace string) interceptor.Funcs {
 	return interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		if (&client.ListOptions{}).ApplyOptions(options).Namespace != namespace {
 			return apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
@@ -36,11 +36,11 @@ func onlyIn(namespace string) interceptor.Funcs {
 	}}
 }
 
-// requestOf returns the request that a handler receives from Plan. The item anna has the children one and two, but two
+// getRequest returns the request that a handler receives from Plan. The item anna has the children one and two, but two
 // has lost its label.
-func requestOf(t *testing.T, funcs interceptor.Funcs, more ...client.Object) *SyncRequest {
+func getRequest(t *testing.T, funcs interceptor.Funcs, more ...client.Object) *SyncRequest {
 	t.Helper()
-	p := planning{t: t, funcs: funcs, objects: more, entries: []apply.Entry{entry("two")}}
+	p := planning{t: t, funcs: funcs, objects: more, entries: []apply.Entry{newEntry("two")}}
 	got, err := p.request()
 	if err != nil {
 		t.Fatal(err)
@@ -68,16 +68,16 @@ func (p *planning) request() (*SyncRequest, error) {
 	}
 	earlier := anna
 	earlier.UID = "anna-1"
-	bare := child(ownership.Owner{}, "x", "two", "")
+	bare := newChild(ownership.Owner{}, "x", "two", "")
 	bare.SetLabels(nil)
 	objects := append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: anna.Landscape}},
-		child(anna, "x", "one", ""), bare, child(earlier, "x", "before", ""), child(bert, "x", "theirs", ""),
+		newChild(anna, "x", "one", ""), bare, newChild(earlier, "x", "before", ""), newChild(bert, "x", "theirs", ""),
 	}, p.objects...)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(p.mapper).WithObjects(objects...).WithInterceptorFuncs(p.funcs).Build()
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: anna.Namespace, Name: anna.Name, UID: anna.UID}}
 	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-	inventory := apply.Inventory{Cluster: &apply.Cluster{UID: anna.Landscape}, Entries: p.entries}
+	inventory := apply.Inventory{Cluster: &apply.ClusterID{UID: anna.Landscape}, Entries: p.entries}
 	if err := (&providerStatus{inventory: inventory}).store(di); err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +94,10 @@ func (p *planning) request() (*SyncRequest, error) {
 }
 
 func TestPlanRequest(t *testing.T) {
-	for name, funcs := range map[string]interceptor.Funcs{"everywhere": {}, "where listing is allowed": onlyIn("x")} {
+	for name, funcs := range map[string]interceptor.Funcs{"everywhere": {}, "where listing is allowed": forbidOutside("x")} {
 		t.Run("the request of a plan contains the children of a run "+name+" [F31]", func(t *testing.T) {
 			var names []string
-			for _, one := range requestOf(t, funcs).Children {
+			for _, one := range getRequest(t, funcs).Children {
 				names = append(names, one.Name())
 			}
 			if diff := cmp.Diff([]string{"before", "one", "two"}, names); diff != "" {
@@ -108,14 +108,14 @@ func TestPlanRequest(t *testing.T) {
 	t.Run("the request of a plan contains the Target without credentials [F31]", func(t *testing.T) {
 		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: anna.Namespace, Name: "cluster", Labels: map[string]string{"a": "b"}}}
 		target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"kubeconfig":"secret"}`))
-		got := requestOf(t, interceptor.Funcs{}, target).Target
+		got := getRequest(t, interceptor.Funcs{}, target).Target
 		if got.Labels["a"] != "b" || got.Spec.Configuration != nil {
 			t.Errorf("target = %+v, want the labels without the configuration", got)
 		}
 	})
 	t.Run("a plan reports a Target that does not exist [F31]", func(t *testing.T) {
 		want := types.NamespacedName{Namespace: anna.Namespace, Name: "cluster"}
-		if got := client.ObjectKeyFromObject(requestOf(t, interceptor.Funcs{}).Target); got != want {
+		if got := client.ObjectKeyFromObject(getRequest(t, interceptor.Funcs{}).Target); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -139,7 +139,7 @@ func TestPlanWithUnservedKinds(t *testing.T) {
 	configMaps := corev1.Resource("configmaps")
 	proxy := apierrors.NewGenericServerResponse(404, "get", configMaps, "two", "404 page not found", 0, true)
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, SearchedVersions: []string{"v1"}}
-	two := []apply.Entry{entry("two")}
+	two := []apply.Entry{newEntry("two")}
 	aggregating := meta.NewDefaultRESTMapper(nil)
 	aggregating.Add(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, meta.RESTScopeRoot)
 	for name, tc := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/recorded"
 )
 
-func TestRecordedStatus(t *testing.T) {
+func TestDecodeRecordedStatus(t *testing.T) {
 	recorded.CheckStatus(t, "..", func(di *lsv1alpha1.DeployItem) (apply.Inventory, error) {
 		status, err := decodeStatus(di.Status.ProviderStatus)
 		if err != nil {

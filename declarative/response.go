@@ -40,15 +40,15 @@ type SyncResponse struct {
 }
 
 // Builder builds a [SyncResponse] and collects errors, so that the handler needs to check for errors only once.
-// [Respond] returns a Builder.
+// [NewBuilder] returns a Builder.
 type Builder struct {
 	response SyncResponse
 	errs     []error
 }
 
-// Respond returns a Builder for a response with the given status, which may be nil. If the status does not marshal to a
-// JSON object, [Builder.Response] returns an error.
-func Respond(status any) *Builder {
+// NewBuilder returns a Builder for a response with the given status, which may be nil. If the status does not marshal
+// to a JSON object, [Builder.Build] returns an error.
+func NewBuilder(status any) *Builder {
 	b := &Builder{response: SyncResponse{Status: status}}
 	if _, err := statusObject(status); err != nil {
 		b.errs = append(b.errs, err)
@@ -56,7 +56,7 @@ func Respond(status any) *Builder {
 	return b
 }
 
-// Add adds elements to [SyncResponse].Children. [Builder.Response] returns an error if an element cannot be read as an
+// Add adds elements to [SyncResponse].Children. [Builder.Build] returns an error if an element cannot be read as an
 // object.
 func (b *Builder) Add(children ...any) *Builder {
 	for _, child := range children {
@@ -68,7 +68,7 @@ func (b *Builder) Add(children ...any) *Builder {
 	return b
 }
 
-// Try adds a child if err is nil. Otherwise it stores err for [Builder.Response]. The arguments may be the results of a
+// Try adds a child if err is nil. Otherwise it stores err for [Builder.Build]. The arguments may be the results of a
 // function, as in b.Try(newPod(config)).
 func (b *Builder) Try(child any, err error) *Builder {
 	if err != nil {
@@ -78,8 +78,8 @@ func (b *Builder) Try(child any, err error) *Builder {
 	return b.Add(child)
 }
 
-// Resync sets ResyncAfter.
-func (b *Builder) Resync(after time.Duration) *Builder {
+// ResyncAfter sets ResyncAfter.
+func (b *Builder) ResyncAfter(after time.Duration) *Builder {
 	b.response.ResyncAfter = after
 	return b
 }
@@ -91,8 +91,8 @@ func (b *Builder) Wait(format string, args ...any) *Builder {
 	return b
 }
 
-// Export adds a value to Exports.
-func (b *Builder) Export(name string, value any) *Builder {
+// AddExport adds a value to Exports.
+func (b *Builder) AddExport(name string, value any) *Builder {
 	if b.response.Exports == nil {
 		b.response.Exports = map[string]any{}
 	}
@@ -100,8 +100,8 @@ func (b *Builder) Export(name string, value any) *Builder {
 	return b
 }
 
-// Response returns the response, or the joined errors of all earlier calls.
-func (b *Builder) Response() (*SyncResponse, error) {
+// Build returns the response, or the joined errors of all earlier calls.
+func (b *Builder) Build() (*SyncResponse, error) {
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/observe"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // run contains the data of one call of the deployer for one item.
@@ -27,13 +27,13 @@ type run struct {
 	deployer *deployer
 	log      logr.Logger
 
-	item    *lsv1alpha1.DeployItem
-	up      *upkeep.Run
-	status  *providerStatus
-	memory  *memory
-	target  *lsv1alpha1.Target
-	watcher *observe.Watcher // nil before connect
-	wished  bool             // this deployer itself requested the run, so its time need not be stored if nothing changes
+	item        *lsv1alpha1.DeployItem
+	managed     *managed.Run
+	status      *providerStatus
+	memory      *memory
+	target      *lsv1alpha1.Target
+	watcher     *observe.Watcher // nil before connect
+	isRequested bool             // this deployer itself requested the run, so its time need not be stored if nothing changes
 
 	done       []apply.Ref               // the children that have finished their work and no longer exist
 	unobserved map[schema.GroupKind]bool // kinds for which not all children are watched
@@ -46,15 +46,15 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 		return nil, err
 	}
 	r := &run{deployer: d, log: logr.FromContextOrDiscard(ctx), item: di, status: status}
-	if r.up, err = d.keeper.Begin(ctx, di, status.inventory, r.note); err != nil {
+	if r.managed, err = d.manager.Begin(ctx, di, status.inventory, r.setInventory); err != nil {
 		return nil, err
 	}
-	r.memory = d.memoryOf(r.up)
+	r.memory = d.getMemory(r.managed)
 	return r, nil
 }
 
-// note stores an inventory in the provider status of the item. It changes the item only in memory.
-func (r *run) note(inventory apply.Inventory) error {
+// setInventory stores an inventory in the provider status of the item. It changes the item only in memory.
+func (r *run) setInventory(inventory apply.Inventory) error {
 	r.status.inventory = inventory
 	return r.status.store(r.item)
 }
@@ -64,19 +64,19 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	if r.watcher != nil {
 		return nil
 	}
-	if err := r.up.Connect(ctx, target); err != nil {
+	if err := r.managed.Connect(ctx, target); err != nil {
 		return err
 	}
-	if !r.up.Cluster.Keep(r.item.UID) {
+	if !r.managed.Cluster.KeepOpen(r.item.UID) {
 		return errClosed
 	}
-	if old := r.memory.cluster; old != nil && old != r.up.Cluster {
-		old.Release(r.item.UID)
-		r.memory.settled = nil
+	if old := r.memory.cluster; old != nil && old != r.managed.Cluster {
+		old.StopKeepingOpen(r.item.UID)
+		r.memory.unchanged = nil
 	}
-	r.memory.cluster = r.up.Cluster
+	r.memory.cluster = r.managed.Cluster
 	r.target = target.Target
-	r.watcher = r.up.Cluster.Watcher()
+	r.watcher = r.managed.Cluster.Watcher()
 	return nil
 }
 
@@ -84,16 +84,16 @@ var errClosed = errors.New("the target client was closed during the call")
 
 // failed ends a run that could not do its work, and returns `err`. The next run handles the triggers of this run.
 func (r *run) failed(err error) error {
-	r.up.GiveBack()
+	r.managed.ReturnTriggers()
 	return err
 }
 
 // sync calls the handler and applies its response.
 func (r *run) sync(ctx context.Context) error {
-	if err := r.recover(ctx); err != nil {
+	if err := r.restoreInventory(ctx); err != nil {
 		return r.failed(err)
 	}
-	seen, err := r.look(ctx)
+	seen, err := r.listChildren(ctx)
 	if err != nil {
 		return r.failed(err)
 	}
@@ -101,24 +101,24 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return r.failed(err)
 	}
-	response, desired, err := r.ask(ctx, req)
+	response, desired, err := r.callSync(ctx, req)
 	if err != nil {
 		return r.failed(err)
 	}
-	r.missing(desired, req.Children)
-	if err := r.up.LeaveFirst(ctx, apply.Options{}, nil); err != nil {
+	r.setChildMissing(desired, req.Children)
+	if err := r.managed.CleanUpFormerFirst(ctx, apply.Options{}, nil); err != nil {
 		return r.failed(err)
 	}
 	versions := r.memory.markUnchanged(desired, req.Children)
-	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: r.deployer.options.Concurrency, RefuseUnowned: true})
-	r.memory.settle(versions, report, err)
-	if after := r.schedule(response).next(); after > 0 {
-		r.deployer.wake(r.memory, r.deployer.now().Add(after))
+	report, err := r.managed.Apply(ctx, desired, apply.Options{Concurrency: r.deployer.options.Concurrency, RefuseUnowned: true})
+	r.memory.recordUnchanged(versions, report, err)
+	if after := r.newSchedule(response).next(); after > 0 {
+		r.deployer.requestRun(r.memory, r.deployer.now().Add(after))
 	}
 	if err != nil {
 		return err
 	}
-	return r.outcome(ctx, response, report)
+	return r.finishRun(ctx, response, report)
 }
 
 // request returns the request for the handler.
@@ -126,44 +126,44 @@ func (r *run) request(seen []*unstructured.Unstructured) (*SyncRequest, error) {
 	req, err := newRequest(r.item, r.target, r.status, seen)
 	if err == nil {
 		slices.SortFunc(r.done, compareRefs)
-		req.Done = r.done
+		req.Finished = r.done
 	}
 	return req, err
 }
 
-// ask calls Sync and stores the status of the response. It writes nothing to the target.
-func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse, desired []apply.Desired, err error) {
-	c := r.call(ctx, functionSync)
-	defer c.end()
+// callSync calls Sync and stores the status of the response. It writes nothing to the target.
+func (r *run) callSync(ctx context.Context, req *SyncRequest) (response *SyncResponse, desired []apply.Desired, err error) {
+	c := r.startCall(ctx, functionSync)
+	defer c.recordEnd()
 	if response, c.err = r.deployer.handler.Sync(ctx, req.clone()); c.err != nil {
 		if response != nil {
 			return nil, nil, errors.Join(c.err, r.setStatus(response.Status)) // c.end reports the handler's error
 		}
 		return nil, nil, c.err
 	}
-	desired, c.err = r.take(ctx, response)
+	desired, c.err = r.acceptResponse(ctx, response)
 	if c.err != nil {
 		c.result = resultRefused
 		return nil, nil, c.err
 	}
 	c.ended = r.deployer.now()
-	repeat := func(req *SyncRequest) ([]apply.Desired, error) { return r.repeat(ctx, req) }
-	if found := r.deployer.stability.observe(&r.memory.steady, req, desired, repeat); r.unstable(found) {
+	repeat := func(req *SyncRequest) ([]apply.Desired, error) { return r.callSyncAgain(ctx, req) }
+	if found := r.deployer.stability.observe(&r.memory.stabilityState, req, desired, repeat); r.setUnstableHandler(found) {
 		c.result = resultUnstable
 	}
 	return response, desired, nil
 }
 
-// repeat calls Sync with an earlier request and returns the desired children. The result has no effect on the item and
-// its children.
-func (r *run) repeat(ctx context.Context, req *SyncRequest) (desired []apply.Desired, err error) {
+// callSyncAgain calls Sync with an earlier request and returns the desired children. The result has no effect on the
+// item and its children.
+func (r *run) callSyncAgain(ctx context.Context, req *SyncRequest) (desired []apply.Desired, err error) {
 	began, result := r.deployer.now(), resultError
-	defer func() { r.deployer.metrics.called(functionRepeat, result, r.deployer.now().Sub(began)) }()
+	defer func() { r.deployer.metrics.recordCall(functionRepeat, result, r.deployer.now().Sub(began)) }()
 	response, err := r.deployer.handler.Sync(ctx, req.clone())
 	if err != nil {
 		return nil, err
 	}
-	desired, err = r.desired(ctx, response)
+	desired, err = r.toDesired(ctx, response)
 	if err != nil {
 		result = resultRefused
 		return nil, err
@@ -172,17 +172,18 @@ func (r *run) repeat(ctx context.Context, req *SyncRequest) (desired []apply.Des
 	return desired, nil
 }
 
-// take converts the children in the handler's response to desired objects, and stores the status in the response.
-func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
-	desired, err := r.desired(ctx, response)
+// acceptResponse converts the children in the handler's response to desired objects, and stores the status in the
+// response.
+func (r *run) acceptResponse(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
+	desired, err := r.toDesired(ctx, response)
 	if err != nil {
 		return nil, err
 	}
 	return desired, r.setStatus(response.Status)
 }
 
-// desired converts the children in the handler's response to desired objects.
-func (r *run) desired(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
+// toDesired converts the children in the handler's response to desired objects.
+func (r *run) toDesired(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
 	}
@@ -190,9 +191,9 @@ func (r *run) desired(ctx context.Context, response *SyncResponse) ([]apply.Desi
 	if err != nil {
 		return nil, err
 	}
-	desired, err := r.deployer.options.Desired(r.item, response, r.up.Cluster.RESTMapper(), home)
+	desired, err := r.deployer.options.ToDesired(r.item, response, r.managed.Cluster.RESTMapper(), home)
 	if err != nil {
-		return nil, r.up.ApplyError(err)
+		return nil, r.managed.ConvertApplyError(err)
 	}
 	return desired, nil
 }
@@ -226,17 +227,17 @@ type call struct {
 
 var errPanicked = errors.New("the handler panicked")
 
-// call records the beginning of a call of the handler. If the handler panics, the call counts as failed.
-func (r *run) call(ctx context.Context, function string) *call {
+// startCall records the beginning of a call of the handler. If the handler panics, the call counts as failed.
+func (r *run) startCall(ctx context.Context, function string) *call {
 	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.deployer.now(), err: errPanicked}
 }
 
-// end records the result of the call. A deployerlib.WaitFor does not count as a failure.
-func (c *call) end() {
+// recordEnd records the result of the call. A deployerlib.WaitFor does not count as a failure.
+func (c *call) recordEnd() {
 	if _, _, waits := deployerlib.AsWait(c.err); waits {
 		c.err, c.result = nil, resultWaiting
 	}
-	failures := c.r.memory.ended(c.err)
+	failures := c.r.memory.recordResult(c.err)
 	if c.err != nil {
 		c.log.V(1).Info("the handler failed", "function", c.function, "inARow", failures, "reason", c.err.Error())
 	}
@@ -250,16 +251,16 @@ func (c *call) end() {
 	if c.ended.IsZero() {
 		c.ended = c.r.deployer.now()
 	}
-	c.r.deployer.metrics.called(c.function, c.result, c.ended.Sub(c.began))
+	c.r.deployer.metrics.recordCall(c.function, c.result, c.ended.Sub(c.began))
 }
 
-// outcome ends a run after all children have been applied. It returns the error of the run.
-func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.Report) error {
+// finishRun ends a run after all children have been applied. It returns the error of the run.
+func (r *run) finishRun(ctx context.Context, response *SyncResponse, report apply.Report) error {
 	background := contract.IsFinal(deployerlib.StoredPhase(ctx))
 	if response.Wait != "" && !background {
-		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.schedule(response).poll())
+		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.newSchedule(response).poll())
 	}
-	exported, err := r.export(ctx, response, background)
+	exported, err := r.setExports(ctx, response, background)
 	if err != nil {
 		return err
 	}
@@ -267,8 +268,8 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	if err != nil {
 		return err
 	}
-	r.up.Finished()
-	if !exported && !cleaned && r.wished && !r.up.Thorough() && report.Applied+report.Deleted == 0 {
+	r.managed.Finish()
+	if !exported && !cleaned && r.isRequested && !r.managed.IsResyncForced() && report.Applied+report.Deleted == 0 {
 		return deployerlib.ErrUnchanged
 	}
 	return nil
@@ -281,30 +282,30 @@ func (r *run) cleanUp(ctx context.Context, response *SyncResponse) (bool, error)
 	switch {
 	case response.Wait != "":
 		return false, nil
-	case r.deployer.options.OrphanChildren && len(r.up.Inventory.Former) > 0:
-		return true, r.up.Abandon("the deployer never deletes children")
+	case r.deployer.options.OrphanChildren && len(r.managed.Inventory.Former) > 0:
+		return true, r.managed.ReleaseFormer("the deployer never deletes children")
 	}
-	return r.up.CleanUp(ctx, apply.Options{}, nil)
+	return r.managed.TryCleanUpFormer(ctx, apply.Options{}, nil)
 }
 
-// export stores the exports of a response. Each job reads the export Secret, because another client may have changed it.
-// A background run only stores exports that differ from those of the previous run. The first result reports whether
-// export has accessed the Secret.
-func (r *run) export(ctx context.Context, response *SyncResponse, background bool) (bool, error) {
+// setExports stores the exports of a response. Each job reads the export Secret, because another client may have
+// changed it. A background run only stores exports that differ from those of the previous run. The first result reports
+// whether setExports has accessed the Secret.
+func (r *run) setExports(ctx context.Context, response *SyncResponse, background bool) (bool, error) {
 	if response.Exports == nil || response.Wait != "" {
 		return false, nil
 	}
 	raw, err := json.Marshal(response.Exports)
 	if err != nil {
-		return false, deployerlib.ConfigError("status.exportRef", "the exports cannot be encoded: %s", err.Error())
+		return false, deployerlib.NewConfigError("status.exportRef", "the exports cannot be encoded: %s", err.Error())
 	}
-	if background && !r.up.Thorough() && bytes.Equal(raw, r.memory.exports) {
+	if background && !r.managed.IsResyncForced() && bytes.Equal(raw, r.memory.exports) {
 		return false, nil
 	}
 	if len(response.Exports) == 0 {
-		err = deployerlib.DeleteExport(ctx, r.deployer.keeper.Secrets(), r.item)
+		err = deployerlib.DeleteExport(ctx, r.deployer.manager.GetSecretClient(), r.item)
 	} else {
-		err = deployerlib.WriteExport(ctx, r.deployer.keeper.Secrets(), r.item, json.RawMessage(raw))
+		err = deployerlib.WriteExport(ctx, r.deployer.manager.GetSecretClient(), r.item, json.RawMessage(raw))
 	}
 	if err == nil {
 		r.memory.exports = raw

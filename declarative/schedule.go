@@ -25,40 +25,40 @@ const (
 // schedule determines when the handler is called again even if no change is observed. A zero duration means that there
 // is no such time.
 type schedule struct {
-	resync time.Duration // Options.Resync
-	after  time.Duration // SyncResponse.ResyncAfter
-	partly bool          // not all children are watched
+	resync          time.Duration // Options.Resync
+	after           time.Duration // SyncResponse.ResyncAfter
+	isPartlyWatched bool          // not all children are watched
 }
 
-// schedule returns the schedule after a response.
-func (r *run) schedule(response *SyncResponse) schedule {
+// newSchedule returns the schedule after a response.
+func (r *run) newSchedule(response *SyncResponse) schedule {
 	return schedule{
-		resync: r.deployer.options.Resync,
-		after:  r.deployer.limit.AtLeast(r.log, "SyncResponse.ResyncAfter", response.ResyncAfter),
-		partly: slices.ContainsFunc(r.up.Inventory.Entries, func(entry apply.Entry) bool { return r.unobserved[entry.Ref().GVK().GroupKind()] }),
+		resync:          r.deployer.options.Resync,
+		after:           r.deployer.limit.Apply(r.log, "SyncResponse.ResyncAfter", response.ResyncAfter),
+		isPartlyWatched: slices.ContainsFunc(r.managed.Inventory.Entries, func(entry apply.Entry) bool { return r.unobserved[entry.Ref().GVK().GroupKind()] }),
 	}
 }
 
 // next returns the time after which the handler is called again. It applies to finished and to waiting items.
 func (s schedule) next() time.Duration {
 	unobserved := time.Duration(0)
-	if s.partly {
+	if s.isPartlyWatched {
 		unobserved = pollUnobserved
 	}
-	return earliest(s.after, s.resync, unobserved)
+	return minDelay(s.after, s.resync, unobserved)
 }
 
 // poll returns the time after which the handler is called again for a waiting item.
 func (s schedule) poll() time.Duration {
 	observed := pollObserved
-	if s.partly {
+	if s.isPartlyWatched {
 		observed = pollPartly
 	}
-	return earliest(s.after, observed)
+	return minDelay(s.after, observed)
 }
 
-// earliest returns the shortest time that is greater than zero, or zero if there is none.
-func earliest(times ...time.Duration) time.Duration {
+// minDelay returns the shortest time that is greater than zero, or zero if there is none.
+func minDelay(times ...time.Duration) time.Duration {
 	first := time.Duration(0)
 	for _, t := range times {
 		if t > 0 && (first == 0 || t < first) {

@@ -17,9 +17,9 @@ func TestSchedule(t *testing.T) {
 		"the options set a time":                                {schedule{resync: time.Hour}, time.Hour, pollObserved},
 		"both set a time, and that of the options is sooner":    {schedule{after: 2 * time.Hour, resync: time.Hour}, time.Hour, pollObserved},
 		"both set a time, and that of the response is sooner":   {schedule{after: time.Second, resync: time.Hour}, time.Second, time.Second},
-		"a child is not observed":                               {schedule{partly: true}, pollUnobserved, pollPartly},
-		"a child is not observed, and the response sets a time": {schedule{partly: true, after: 2 * time.Second}, 2 * time.Second, 2 * time.Second},
-		"a child is not observed, and the options set a time":   {schedule{partly: true, resync: time.Hour}, pollUnobserved, pollPartly},
+		"a child is not observed":                               {schedule{isPartlyWatched: true}, pollUnobserved, pollPartly},
+		"a child is not observed, and the response sets a time": {schedule{isPartlyWatched: true, after: 2 * time.Second}, 2 * time.Second, 2 * time.Second},
+		"a child is not observed, and the options set a time":   {schedule{isPartlyWatched: true, resync: time.Hour}, pollUnobserved, pollPartly},
 		"the response sets a negative time":                     {schedule{after: -time.Second}, 0, pollObserved},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// StatusKind is the default for the apiVersion and kind of the status that a handler returns.
-var StatusKind = schema.GroupVersionKind{Group: "declarative.deployerkit.dev", Version: "v1alpha1", Kind: "ProviderStatus"}
+// StatusGVK is the default for the apiVersion and kind of the status that a handler returns.
+var StatusGVK = schema.GroupVersionKind{Group: "declarative.deployerkit.dev", Version: "v1alpha1", Kind: "ProviderStatus"}
 
 // ReservedField is the field of a provider status that is reserved for the library. A handler must not set it.
 const ReservedField = "deployerkit"
@@ -44,8 +44,8 @@ type providerStatus struct {
 }
 
 // decodeStatus decodes the provider status of an item. If the item has none, decodeStatus returns an empty status. It
-// returns a deployerlib.ConfigError if the status is not an object, or if the library's part of the status cannot be
-// read.
+// returns an error of deployerlib.NewConfigError if the status is not an object, or if the library's part of the status
+// cannot be read.
 func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 	s := &providerStatus{}
 	if raw == nil || len(raw.Raw) == 0 {
@@ -53,15 +53,15 @@ func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 	}
 	body := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw.Raw, &body); err != nil {
-		return nil, deployerlib.ConfigError(statusPath, "is not an object: %s", err.Error())
+		return nil, deployerlib.NewConfigError(statusPath, "is not an object: %s", err.Error())
 	}
 	if own, found := body[ReservedField]; found {
 		if err := json.Unmarshal(own, &s.more); err != nil {
-			return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is not an object: %s", err.Error())
+			return nil, deployerlib.NewConfigError(statusPath+"."+ReservedField, "is not an object: %s", err.Error())
 		}
 		if inventory, found := s.more[fieldInventory]; found {
 			if err := json.Unmarshal(inventory, &s.inventory); err != nil {
-				return nil, deployerlib.ConfigError(statusPath+"."+ReservedField+"."+fieldInventory, "%s", err.Error())
+				return nil, deployerlib.NewConfigError(statusPath+"."+ReservedField+"."+fieldInventory, "%s", err.Error())
 			}
 		}
 		delete(s.more, fieldInventory)
@@ -79,11 +79,11 @@ func isOnlyFilledIn(body map[string]json.RawMessage) bool {
 	var kind metav1.TypeMeta
 	_ = json.Unmarshal(body[fieldAPIVersion], &kind.APIVersion) // if a value is not a string, it comes from the handler
 	_ = json.Unmarshal(body[fieldKind], &kind.Kind)
-	return len(body) == 0 || len(body) == 2 && kind.GroupVersionKind() == StatusKind
+	return len(body) == 0 || len(body) == 2 && kind.GroupVersionKind() == StatusGVK
 }
 
 // set replaces the handler's part of the status. If `status` is nil, this part does not change. The method returns a
-// deployerlib.ConfigError if `status` does not marshal to a JSON object or contains the reserved field.
+// deployerlib.NewConfigError if `status` does not marshal to a JSON object or contains the reserved field.
 func (s *providerStatus) set(status any, generation int64) error {
 	body, err := statusObject(status)
 	if err != nil || body == nil {
@@ -122,7 +122,7 @@ func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, err
 // also leaves the item unchanged, and returns an error, if the status is too large or if the apiVersion, kind or
 // metadata in the handler's status cannot be stored.
 func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
-	body, err := s.body()
+	body, err := s.toFields()
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// body returns the fields of the provider status, without the fields that the function `fillIn` adds.
-func (s *providerStatus) body() (map[string]json.RawMessage, error) {
+// toFields returns the fields of the provider status, without the fields that the function `fillIn` adds.
+func (s *providerStatus) toFields() (map[string]json.RawMessage, error) {
 	body, own := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	maps.Copy(body, s.handler)
 	maps.Copy(own, s.more)
@@ -169,24 +169,24 @@ func statusObject(status any) (map[string]json.RawMessage, error) {
 	}
 	raw, err := json.Marshal(status)
 	if err != nil {
-		return nil, deployerlib.ConfigError(statusPath, "the handler's status of type %T cannot be encoded: %s", status, err.Error())
+		return nil, deployerlib.NewConfigError(statusPath, "the handler's status of type %T cannot be encoded: %s", status, err.Error())
 	}
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
 		return nil, nil
 	}
 	body := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &body); err != nil {
-		return nil, deployerlib.ConfigError(statusPath, "the handler's status of type %T is not a JSON object", status)
+		return nil, deployerlib.NewConfigError(statusPath, "the handler's status of type %T is not a JSON object", status)
 	}
 	if _, found := body[ReservedField]; found {
-		return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is reserved for the library and must not be set in the handler's status")
+		return nil, deployerlib.NewConfigError(statusPath+"."+ReservedField, "is reserved for the library and must not be set in the handler's status")
 	}
 	return body, nil
 }
 
 // fillIn sets apiVersion and kind if they are missing.
 func fillIn(body map[string]json.RawMessage) {
-	for field, value := range map[string]string{fieldAPIVersion: StatusKind.GroupVersion().String(), fieldKind: StatusKind.Kind} {
+	for field, value := range map[string]string{fieldAPIVersion: StatusGVK.GroupVersion().String(), fieldKind: StatusGVK.Kind} {
 		if old := string(body[field]); old == "" || old == `""` || old == "null" {
 			body[field], _ = json.Marshal(value) // a string can always be encoded
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// stored returns the provider status after a run that sets the status and the inventory. The parameter `before` is the
-// provider status before that run.
-func stored(t *testing.T, before string, status any, inventory apply.Inventory) (map[string]any, error) {
+// storeStatus returns the provider status after a run that begins with the provider status before and sets the status
+// and the inventory.
+func storeStatus(t *testing.T, before string, status any, inventory apply.Inventory) (map[string]any, error) {
 	t.Helper()
-	item := shopItem()
+	item := newShopItem()
 	if before != "" {
 		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(before)}
 	}
@@ -73,7 +73,7 @@ func TestStatus(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := stored(t, tc.before, tc.status, tc.inventory)
+			got, err := storeStatus(t, tc.before, tc.status, tc.inventory)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestStatusErrors(t *testing.T) {
 		"a stored status with an invalid field of the library": {`{"deployerkit":7}`, nil, "status.providerStatus.deployerkit: is not an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := stored(t, tc.before, tc.status, apply.Inventory{})
+			_, err := storeStatus(t, tc.before, tc.status, apply.Inventory{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -114,7 +114,7 @@ func TestStatusErrors(t *testing.T) {
 func TestEmptyInventory(t *testing.T) {
 	for name, want := range map[string]apply.Inventory{"with the mark [F37]": {Empty: true}, "without the mark [F37]": {}} {
 		t.Run(name, func(t *testing.T) {
-			item := shopItem()
+			item := newShopItem()
 			if err := (&providerStatus{inventory: want}).store(item); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestEmptyInventory(t *testing.T) {
 }
 
 func TestStatusRoundTrip(t *testing.T) {
-	item := shopItem()
+	item := newShopItem()
 	s := &providerStatus{inventory: apply.Inventory{Entries: []apply.Entry{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "u"}}}}
 	if err := s.store(item); err != nil {
 		t.Fatal(err)

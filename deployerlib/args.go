@@ -54,9 +54,9 @@ type Backoff struct {
 // DeployerArgs configures one deployer. Type and Deployer are required. Every other field has a default, which its
 // comment describes.
 type DeployerArgs struct {
-	// Name is the value of status.deployer.name, and the name of the controller in events and metrics. It must not change
-	// between releases. If target selectors are set and the Target of an item does not exist, the deployer is responsible
-	// only if the status of the item contains this Name. The default is "generic.deployer.deployerkit.dev".
+	// Name is the value of status.deployer.name, and the name of the controller in events and metrics. It must not
+	// change between releases. If target selectors are set and the Target of an item does not exist, the deployer is
+	// responsible only if the status of the item contains this Name. The default is "generic.deployer.deployerkit.dev".
 	Name string
 	// Version is the value of status.deployer.version. The default is the version of the main module.
 	Version string
@@ -73,9 +73,12 @@ type DeployerArgs struct {
 	// ItemSelector restricts the deployer to items with matching labels, so that several deployments can share the items
 	// of a type. By default, every item matches.
 	ItemSelector labels.Selector
-	// Options are the options of the controller. The default of MaxConcurrentReconciles is 10. If MaxConcurrentReconciles
-	// is at least 4, there is an extra worker for namespaces: when all other workers are busy, it runs an item of a
-	// namespace in which no other item is running. Reconciler must be nil, because the library sets it.
+	// Shard restricts the deployer to the items of some namespaces. By default, it processes the items of all namespaces.
+	Shard Shard
+	// Options are the options of the controller. The default of MaxConcurrentReconciles is 10. If
+	// MaxConcurrentReconciles is at least 4, there is an extra worker for namespaces: when all other workers are busy,
+	// it runs an item of a namespace in which no other item is running. Reconciler must be nil, because the library
+	// sets it.
 	Options controller.Options
 
 	// TargetShare is the maximum share of the workers that the items of one target may occupy while items of other
@@ -84,23 +87,23 @@ type DeployerArgs struct {
 
 	// Revision forces a revision of the contract. By default, the revision is detected for each item.
 	Revision contract.Revision
-	// PollInterval is the delay, ±10 %, before the deployer is called again if the call has returned nil and status.phase
-	// is Progressing. In Delete, this also applies to the phase Deleting, and in a ported deployer to each phase of a
-	// run that has not ended. The default is 5 s.
+	// PollInterval is the delay, ±10 %, before the deployer is called again if the call has returned nil and
+	// status.phase is Progressing. In Delete, this also applies to the phase Deleting, and in a ported deployer to each
+	// phase of a run that has not ended. The default is 5 s.
 	PollInterval time.Duration
 	// Backoff limits the delays between the retries of failing items.
 	Backoff Backoff
 	// MinInterval is the minimum time between two background runs of an item if the second run was triggered by
-	// Runtime.Trigger, for example because an object of the item has changed. A trigger in the meantime leads to a run at
-	// the end of the interval. During a job, triggers may start ten calls in quick succession before the interval
+	// Runtime.Trigger, for example because an object of the item has changed. A trigger in the meantime leads to a run
+	// at the end of the interval. During a job, triggers may start ten calls in quick succession before the interval
 	// applies. The default is 1 s.
 	MinInterval time.Duration
 	// GracePeriod is how long a call may continue after its context is cancelled. When the process is asked to stop, a
 	// call first continues for one GracePeriod before its context is cancelled. The default is 30 s.
 	GracePeriod time.Duration
 	// MissingTargetGrace is how long the run of a deletion waits for a Target that does not exist. After that time, the
-	// run fails. The period begins when the run first finds that the Target does not exist. A restart of the process does
-	// not extend the period. The default is 10 s.
+	// run fails. The period begins when the run first finds that the Target does not exist. A restart of the process
+	// does not extend the period. The default is 10 s.
 	MissingTargetGrace time.Duration
 	// SecretMaxAge is how long the secret of a target is used before it is read again. The default is 1 min. A run that
 	// Landscaper or a user requests reads the secret again in any case.
@@ -128,18 +131,18 @@ type DeployerArgs struct {
 
 // Default sets every field that has the zero value to its default.
 func (a *DeployerArgs) Default() {
-	a.Name = or(a.Name, defaultName)
-	a.Version = or(a.Version, buildVersion())
-	a.Identity = or(a.Identity, a.Name)
-	a.PollInterval = or(a.PollInterval, defaultPollInterval)
-	a.GracePeriod = or(a.GracePeriod, DefaultGracePeriod)
-	a.MissingTargetGrace = or(a.MissingTargetGrace, DefaultMissingTargetGrace)
-	a.SecretMaxAge = or(a.SecretMaxAge, defaultSecretMaxAge)
-	a.MinInterval = or(a.MinInterval, DefaultMinInterval)
-	a.Backoff.Min = or(a.Backoff.Min, defaultBackoffMin)
-	a.Backoff.Max = or(a.Backoff.Max, max(defaultBackoffMax, a.Backoff.Min))
-	a.TargetShare = or(a.TargetShare, DefaultTargetShare)
-	a.Options.MaxConcurrentReconciles = or(a.Options.MaxConcurrentReconciles, DefaultWorkers)
+	a.Name = getOrDefault(a.Name, defaultName)
+	a.Version = getOrDefault(a.Version, buildVersion())
+	a.Identity = getOrDefault(a.Identity, a.Name)
+	a.PollInterval = getOrDefault(a.PollInterval, defaultPollInterval)
+	a.GracePeriod = getOrDefault(a.GracePeriod, DefaultGracePeriod)
+	a.MissingTargetGrace = getOrDefault(a.MissingTargetGrace, DefaultMissingTargetGrace)
+	a.SecretMaxAge = getOrDefault(a.SecretMaxAge, defaultSecretMaxAge)
+	a.MinInterval = getOrDefault(a.MinInterval, DefaultMinInterval)
+	a.Backoff.Min = getOrDefault(a.Backoff.Min, defaultBackoffMin)
+	a.Backoff.Max = getOrDefault(a.Backoff.Max, max(defaultBackoffMax, a.Backoff.Min))
+	a.TargetShare = getOrDefault(a.TargetShare, DefaultTargetShare)
+	a.Options.MaxConcurrentReconciles = getOrDefault(a.Options.MaxConcurrentReconciles, DefaultWorkers)
 	a.defaultParts()
 }
 
@@ -178,8 +181,8 @@ func (a *DeployerArgs) Validate() error {
 	for _, msg := range validation.IsQualifiedName(a.Name) {
 		check(false, "name %q: %s", a.Name, msg)
 	}
-	check(a.Revision == "" || slices.Contains(contract.Revisions(), a.Revision),
-		"revision %q: must be one of %q or empty", a.Revision, contract.Revisions())
+	check(a.Revision == "" || slices.Contains(contract.AllRevisions(), a.Revision),
+		"revision %q: must be one of %q or empty", a.Revision, contract.AllRevisions())
 	check(a.PollInterval > 0, "pollInterval %s: must be positive", a.PollInterval)
 	check(a.TargetShare > 0 && a.TargetShare <= 1, "targetShare %g: must be greater than 0 and at most 1", a.TargetShare)
 	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)
@@ -188,7 +191,7 @@ func (a *DeployerArgs) Validate() error {
 	check(a.MinInterval > 0, "minInterval %s: must be positive", a.MinInterval)
 	check(a.Backoff.Min > 0 && a.Backoff.Max >= a.Backoff.Min, "backoff: want 0 < min <= max, have %s and %s", a.Backoff.Min, a.Backoff.Max)
 	check(a.Options.Reconciler == nil, "options.reconciler: must be nil, because the library sets it")
-	faults = append(faults, targets.ValidateSelectors(a.TargetSelectors))
+	faults = append(faults, a.Shard.validate(), targets.ValidateSelectors(a.TargetSelectors))
 	if a.Deployer != nil {
 		faults = append(faults, a.readHooks().Validate())
 	}
@@ -212,8 +215,8 @@ func (a *DeployerArgs) info() lsv1alpha1.DeployerInformation {
 	return lsv1alpha1.DeployerInformation{Identity: a.Identity, Name: a.Name, Version: a.Version}
 }
 
-// The function `or` returns v, or the parameter `fallback` if v is the zero value.
-func or[T comparable](v, fallback T) T {
+// getOrDefault returns v, or the parameter `fallback` if v is the zero value.
+func getOrDefault[T comparable](v, fallback T) T {
 	var zero T
 	if v == zero {
 		return fallback

@@ -49,7 +49,7 @@ func TestValidateReportsEveryFault(t *testing.T) {
 		Name: "not a name!", Revision: "second", PollInterval: -1, GracePeriod: -1, SecretMaxAge: -1,
 		Backoff:         deployerlib.Backoff{Min: 5, Max: 1},
 		TargetSelectors: []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "a", Operator: "about"}}}},
-		Deployer:        landscapertest.NewFake().Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("x"), "Never"),
+		Deployer:        landscapertest.NewFake().RegisterHook(nil, extension.EndHook).RegisterHook((&landscapertest.Recorder{}).NewHook("x"), "Never"),
 	}
 	args.Options.Reconciler = reconcile.Func(nil)
 	args.Default()
@@ -71,16 +71,16 @@ func TestValidateReportsEveryFault(t *testing.T) {
 
 func TestHooksAreCopiedAtStart(t *testing.T) {
 	t.Run("a hook that is registered after Add does not run [L58] [L64]", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.Hook(w.hooks.Hook("late"), extension.BeforeReconcileHook)
-		w.pass()
-		w.wantCalls(contract.ActionReconcile)
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.RegisterHook(w.hooks.NewHook("late"), extension.BeforeReconcileHook)
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile)
 		if len(w.hooks.Calls()) != 0 {
 			t.Error("a hook that was registered after Add ran")
 		}
 	})
 	t.Run("a deployer needs no hooks [L1] [L67]", func(t *testing.T) {
-		var small deployerlib.Deployer = minimal{}
+		var small deployerlib.Deployer = minimalDeployer{}
 		args := deployerlib.DeployerArgs{Type: testType, Deployer: small}
 		args.Default()
 		if err := args.Validate(); err != nil {

@@ -34,35 +34,51 @@ type attempt struct {
 	calls    *calls.Counter
 
 	session     *statuswriter.Session // set by phase `fetch`; nil until the item was read
-	since       time.Time             // set by phase `responsibility`: the Target and the Context must not be older; zero if the cache is good enough
+	revision    contract.Revision     // set by phase `fetch`: the revision of the contract that the attempt follows
+	notBefore   time.Time             // set by phase `responsibility`: the Target and the Context must not be older; zero if the cache is good enough
 	target      foundTarget           // set by phase `responsibility`
 	responsible bool                  // set by phase `responsibility`: whether the deployer may write the status
-	decision    contract.Decision     // set by phase `pause` or `contract`, or by a ShouldReconcile hook; empty if the attempt ended before
+	evaluated   *contract.Decision    // set by phase `pause` or `contract`; nil if the attempt ended before
+	handedOut   time.Time             // set with `evaluated`: when the run that is due was handed out; zero if none is due
+	forced      *contract.Decision    // set by phase `should-reconcile` if a hook forces a run
 	call        callResult            // set by phase `operate`
 
-	aborts  []extension.Call // the hooks of the type that ran last whose results abort
-	stopped string           // which hooks ended the attempt, for the condition Waiting; empty if none did
-	pause   *pause           // set if a hook returned WaitFor
-
-	hooks *extension.HookResult // the merged results of all hooks so far; AbortReconcile is never set
-	wait  time.Duration         // delay before the next reconcile; set by phase `fetch` if the cache lags behind
+	hooks hookState     // what the hooks have requested so far
+	wait  time.Duration // delay before the next reconcile; set by phase `fetch` if the cache lags behind
 }
 
-// pause is the error of a hook that returned WaitFor.
-type pause struct {
+// hookState is what the hooks of an attempt have requested so far.
+type hookState struct {
+	result      *extension.HookResult // the merged results of all hooks; AbortReconcile is never set
+	aborts      []extension.HookCall  // the hooks of the type that ran last whose results abort
+	stopMessage string                // which hooks ended the attempt, for the condition Waiting; empty if none did
+	wait        *hookWait             // set if a hook returned WaitFor
+}
+
+// hookWait is the error of a hook that returned WaitFor.
+type hookWait struct {
 	message string // names the hook
 	after   time.Duration
 }
 
-// note records the call of a hook that aborts.
-func (a *attempt) note(call extension.Call) {
+// recordAbort records the call of a hook that aborts.
+func (h *hookState) recordAbort(call extension.HookCall) {
 	if call.Result != nil && call.Result.AbortReconcile {
-		a.aborts = append(a.aborts, call)
+		h.aborts = append(h.aborts, call)
 	}
 }
 
-// stoppedBy returns a text that names the hooks that stopped a run, and the reconcile that they requested.
-func stoppedBy(calls []extension.Call) string {
+// merge adds the result of hooks to the results of earlier hooks.
+func (h *hookState) merge(res *extension.HookResult) {
+	if res == nil {
+		return
+	}
+	h.result = extension.AggregateHookResults(h.result, res)
+	h.result.AbortReconcile = false
+}
+
+// describeStop returns a text that names the hooks that stopped a run, and the reconcile that they requested.
+func describeStop(calls []extension.HookCall) string {
 	var names []string
 	requests := &extension.HookResult{}
 	for _, call := range calls {
@@ -97,37 +113,45 @@ func (r *reconciler) newAttempt(ctx context.Context, key types.NamespacedName, s
 	}
 	return &attempt{
 		key: key, log: logf.FromContext(ctx), began: r.args.Clock.Now(),
-		state: state, inflight: inflight, hooks: &extension.HookResult{},
+		state: state, inflight: inflight, hooks: hookState{result: &extension.HookResult{}},
 	}, attemptCtx, cancel
 }
 
-// writable reports whether the attempt may write to the item.
-func (a *attempt) writable() bool { return a.responsible && a.session != nil }
+// isWritable reports whether the attempt may write to the item.
+func (a *attempt) isWritable() bool { return a.responsible && a.session != nil }
 
-// ending returns the end of an attempt that has had no effect so far.
-func (a *attempt) ending() ending {
-	return ending{decision: a.decision, responsible: a.responsible, wait: cmp.Or(a.wait, a.call.wait)}
-}
-
-// merge adds the result of hooks to the results of earlier hooks.
-func (a *attempt) merge(res *extension.HookResult) {
-	if res == nil {
-		return
+// getDecision returns the decision on which the attempt acts: to make the run that a hook forces, or else what the
+// contract requires. If the attempt ended before the contract was evaluated, nothing is due.
+func (a *attempt) getDecision() contract.Decision {
+	switch {
+	case a.forced != nil:
+		return *a.forced
+	case a.evaluated != nil:
+		return *a.evaluated
 	}
-	a.hooks = extension.AggregateHookResults(a.hooks, res)
-	a.hooks.AbortReconcile = false
+	return contract.Decision{Revision: a.revision}
 }
 
-// work returns the stored version of the item and a decision about it. Once the start of the run is stored, the field New
-// of the returned decision is false.
-func (a *attempt) work(d contract.Decision) itemstate.Work {
-	w := itemstate.Work{Item: a.session.Stored(), Decision: d}
-	w.Decision.New = w.Decision.New && !a.session.Started()
+// newEnd returns the end of an attempt that has had no effect so far. hookDelay is the delay that a hook requested with
+// WaitFor, or zero.
+func (a *attempt) newEnd(d contract.Decision, hookDelay time.Duration) attemptEnd {
+	return attemptEnd{
+		decision: d, responsible: a.responsible, hookRequeue: a.hooks.result.ReconcileResult,
+		wait: cmp.Or(hookDelay, a.wait, a.call.wait),
+	}
+}
+
+// newWork returns the stored version of the item and a decision about it. Once the start of the run is stored, the
+// field New of the returned decision is false.
+func (a *attempt) newWork(d contract.Decision) itemstate.Work {
+	w := itemstate.Work{Item: a.session.GetStored(), Decision: d}
+	w.Decision.New = w.Decision.New && !a.session.IsStarted()
 	return w
 }
 
-// callFrom returns the attempt that passed ctx to the deployer, or nil if ctx does not belong to a deployer call.
-func callFrom(ctx context.Context) *attempt {
+// getRunningAttempt returns the attempt that passed ctx to the deployer, or nil if ctx does not belong to a deployer
+// call.
+func getRunningAttempt(ctx context.Context) *attempt {
 	a, _ := runningcall.From(ctx).(*attempt)
 	return a
 }

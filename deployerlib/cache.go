@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"unique"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,30 +34,70 @@ func Scheme() (*runtime.Scheme, error) {
 
 // CacheByObject returns options for the cache of the Landscaper cluster's manager. These options reduce the memory of
 // the cache. Items whose type is not in the parameter `types` are stored without configuration and status. All items
-// are stored without managed fields. Call CacheByObject once per manager, with the types of all deployers. Add does not
-// require these options.
+// are stored without managed fields, and share the memory of equal strings. Call CacheByObject once per manager, with
+// the types of all deployers. Add does not require these options.
 func CacheByObject(types ...lsv1alpha1.DeployItemType) map[client.Object]cache.ByObject {
+	return Shard{}.CacheByObject(types...)
+}
+
+// CacheByObject is like the function CacheByObject, but also stores the items of other shards without configuration and
+// status.
+func (s Shard) CacheByObject(types ...lsv1alpha1.DeployItemType) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&lsv1alpha1.DeployItem{}: {Transform: stripForeign(types)},
+		&lsv1alpha1.DeployItem{}: {Transform: stripForeign(s, types)},
 	}
 }
 
-// stripForeign returns the transform function of CacheByObject. The function is idempotent, because the informer calls
-// it more than once per object. It never returns an error, because the informer would then drop the object.
-func stripForeign(types []lsv1alpha1.DeployItemType) func(any) (any, error) {
+// stripForeign returns the transform function of Shard.CacheByObject. The function is idempotent, because the informer
+// calls it more than once per object. It never returns an error, because the informer would then drop the object.
+func stripForeign(shard Shard, types []lsv1alpha1.DeployItemType) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		di, ok := obj.(*lsv1alpha1.DeployItem)
 		if !ok {
 			return obj, nil
 		}
 		di.ManagedFields = nil
-		if !slices.Contains(types, di.Spec.Type) {
+		if !slices.Contains(types, di.Spec.Type) || !shard.Contains(di.Namespace) {
 			di.Annotations, di.Labels, di.OwnerReferences = nil, nil, nil
 			di.Spec = lsv1alpha1.DeployItemSpec{Type: di.Spec.Type}
 			di.Status = lsv1alpha1.DeployItemStatus{}
 		}
+		shareStrings(di)
 		return di, nil
 	}
+}
+
+// shareStrings replaces the strings that are the same in many items, so that all items share the memory of such a
+// string.
+func shareStrings(di *lsv1alpha1.DeployItem) {
+	share(&di.Kind)
+	share(&di.APIVersion)
+	share(&di.Namespace)
+	share(&di.Spec.Type)
+	share(&di.Spec.Context)
+	for i := range di.Finalizers {
+		share(&di.Finalizers[i])
+	}
+	s := &di.Status
+	share(&s.Phase)
+	share(&s.Deployer.Identity)
+	share(&s.Deployer.Name)
+	share(&s.Deployer.Version)
+	if s.JobID == s.JobIDFinished {
+		s.JobIDFinished = s.JobID
+	}
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		share(&c.Type)
+		share(&c.Status)
+		share(&c.Reason)
+		share(&c.Message)
+	}
+}
+
+// share replaces a string by an equal string that other objects use, too.
+func share[T ~string](text *T) {
+	*text = T(unique.Make(string(*text)).Value())
 }
 
 // itemReader reads deploy items. The returned items are shared and must not be changed.
@@ -69,14 +110,14 @@ type cachedItems struct {
 	cache  cache.Cache
 	client client.Client
 
-	mu    sync.Mutex
-	store toolscache.Indexer
-	tried bool
+	mu          sync.Mutex
+	store       toolscache.Indexer
+	initialized bool
 }
 
 // get returns the shared object from the cache.
 func (i *cachedItems) get(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
-	store := i.indexer(ctx)
+	store := i.getIndexer(ctx)
 	if store == nil {
 		di := &lsv1alpha1.DeployItem{}
 		return di, i.client.Get(ctx, key, di, client.UnsafeDisableDeepCopy)
@@ -92,19 +133,19 @@ func (i *cachedItems) get(ctx context.Context, key types.NamespacedName) (*lsv1a
 	return di, nil
 }
 
-// indexer returns the informer's store. It returns nil if the cache is limited to several namespaces, because such a
+// getIndexer returns the informer's store. It returns nil if the cache is limited to several namespaces, because such a
 // cache has one store per namespace.
-func (i *cachedItems) indexer(ctx context.Context) toolscache.Indexer {
+func (i *cachedItems) getIndexer(ctx context.Context) toolscache.Indexer {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.tried {
+	if i.initialized {
 		return i.store
 	}
 	informer, err := i.cache.GetInformer(ctx, &lsv1alpha1.DeployItem{})
 	if err != nil {
 		return nil
 	}
-	i.tried = true
+	i.initialized = true
 	if shared, ok := informer.(toolscache.SharedIndexInformer); ok {
 		i.store = shared.GetIndexer()
 	}

@@ -20,7 +20,7 @@ func TestCacheByObject(t *testing.T) {
 		transform = by.Transform
 	}
 	full := func(typ lsv1alpha1.DeployItemType) *lsv1alpha1.DeployItem {
-		di := item(runningJob("1", 0), withTarget)
+		di := newItem(withRunningJob("1", 0), withTarget)
 		di.Spec.Type, di.ResourceVersion = typ, "7"
 		di.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		di.Labels = map[string]string{"a": "b"}

@@ -18,10 +18,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// ConfigError returns an error about the item's configuration. If a deployer returns it, the job ends immediately with
-// the code ERR_CONFIGURATION_PROBLEM. The parameter `path` is the path of the invalid field, such as
+// NewConfigError returns an error about the item's configuration. If a deployer returns it, the job ends immediately
+// with the code ERR_CONFIGURATION_PROBLEM. The parameter `path` is the path of the invalid field, such as
 // "spec.config.replicas". The parameters `format` and `args` have the same meaning as in fmt.Errorf.
-func ConfigError(path, format string, args ...any) error {
+func NewConfigError(path, format string, args ...any) error {
 	return lserrors.NewError("DecodeConfig", "InvalidConfiguration",
 		contract.OneLine(path+": "+fmt.Sprintf(format, args...), maxConfigError), lsv1alpha1.ErrorConfigurationProblem)
 }
@@ -34,7 +34,7 @@ const configPath = "spec.config"
 
 // DecodeConfig decodes spec.config into a T. Decoding is strict: unknown and duplicate fields are errors, and field
 // names are case-sensitive. apiVersion and kind are not checked, and T need not have fields for them. If the
-// configuration is invalid, DecodeConfig returns a ConfigError with the path of the field.
+// configuration is invalid, DecodeConfig returns an error of NewConfigError with the path of the field.
 func DecodeConfig[T any](di *lsv1alpha1.DeployItem) (*T, error) {
 	return DecodeConfigAs[T](di)
 }
@@ -42,8 +42,8 @@ func DecodeConfig[T any](di *lsv1alpha1.DeployItem) (*T, error) {
 // DecodeConfigAs is like DecodeConfig, but returns an error if the configuration is not of one of the given kinds. If
 // kinds is empty, every kind is accepted.
 func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) (*T, error) {
-	if emptyConfig(di) {
-		return nil, ConfigError(configPath, "required, but missing or empty")
+	if isConfigEmpty(di) {
+		return nil, NewConfigError(configPath, "required, but missing or empty")
 	}
 	raw := di.Spec.Configuration.Raw
 	if err := checkKind(raw, kinds); err != nil {
@@ -56,25 +56,25 @@ func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersi
 	config := new(T)
 	strict, err := sigsjson.UnmarshalStrict(body, config)
 	if err != nil {
-		return nil, typeFault(err)
+		return nil, newTypeError(err)
 	}
 	if len(strict) > 0 {
-		return nil, ConfigError(configPath, "%s", strict[0].Error())
+		return nil, NewConfigError(configPath, "%s", strict[0].Error())
 	}
 	return config, nil
 }
 
-// typeFault returns an error for a field whose value has the wrong type. The text of the error contains no Go types.
-func typeFault(err error) error {
+// newTypeError returns an error for a field whose value has the wrong type. The text of the error contains no Go types.
+func newTypeError(err error) error {
 	fault, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
-		return ConfigError(configPath, "%s", err.Error())
+		return NewConfigError(configPath, "%s", err.Error())
 	}
 	path := configPath
 	if fault.Field != "" {
 		path += "." + fault.Field
 	}
-	return ConfigError(path, "is %s, must be %s", withArticle(fault.Value), jsonTypeOf(fault.Type))
+	return NewConfigError(path, "is %s, must be %s", withArticle(fault.Value), getJSONType(fault.Type))
 }
 
 // withArticle adds the article "a" or "an" to the name that package json uses for a JSON type.
@@ -86,8 +86,8 @@ func withArticle(value string) string {
 	return "a " + value
 }
 
-// jsonTypeOf returns the JSON type from which a Go type is decoded.
-func jsonTypeOf(t reflect.Type) string {
+// getJSONType returns the JSON type from which a Go type is decoded.
+func getJSONType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"
@@ -113,7 +113,7 @@ func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
 		Kind       string `json:"kind"`
 	}
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		return typeFault(err)
+		return newTypeError(err)
 	}
 	if len(kinds) == 0 {
 		return nil
@@ -125,9 +125,9 @@ func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
 	}
 	want := kinds[0]
 	if meta.APIVersion == "" || meta.Kind == "" {
-		return ConfigError(configPath, "lacks apiVersion or kind, want %s %q", want.GroupVersion(), want.Kind)
+		return NewConfigError(configPath, "lacks apiVersion or kind, want %s %q", want.GroupVersion(), want.Kind)
 	}
-	return ConfigError(configPath, "is %s %q, want %s %q", meta.APIVersion, meta.Kind, want.GroupVersion(), want.Kind)
+	return NewConfigError(configPath, "is %s %q, want %s %q", meta.APIVersion, meta.Kind, want.GroupVersion(), want.Kind)
 }
 
 // withoutMeta removes apiVersion and kind from the body if T does not declare them, because every embedded resource
@@ -139,11 +139,11 @@ func withoutMeta[T any](raw []byte) ([]byte, error) {
 	}
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, ConfigError(configPath, "%s", err.Error())
+		return nil, NewConfigError(configPath, "%s", err.Error())
 	}
 	// The variable `fields` does not show whether raw contains duplicate fields.
 	if twice, err := sigsjson.UnmarshalStrict(raw, &map[string]any{}); err == nil && len(twice) > 0 {
-		return nil, ConfigError(configPath, "%s", twice[0].Error())
+		return nil, NewConfigError(configPath, "%s", twice[0].Error())
 	}
 	delete(fields, "apiVersion")
 	delete(fields, "kind")
@@ -159,7 +159,7 @@ func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersi
 		di.Status.ProviderStatus = nil
 		return nil
 	}
-	body, err := membersOf(obj)
+	body, err := toMembers(obj)
 	if err != nil {
 		return err
 	}
@@ -181,9 +181,9 @@ func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersi
 	return nil
 }
 
-// membersOf returns the members of the JSON form of a provider status. If the status is already a map of encoded
-// members, membersOf copies the map, because a status can be large and encoding it again takes long.
-func membersOf(obj any) (map[string]json.RawMessage, error) {
+// toMembers returns the members of the JSON form of a provider status. If the status is already a map of encoded
+// members, toMembers copies the map, because a status can be large and encoding it again takes long.
+func toMembers(obj any) (map[string]json.RawMessage, error) {
 	if members, ok := obj.(map[string]json.RawMessage); ok && members != nil {
 		return maps.Clone(members), nil
 	}

@@ -33,7 +33,7 @@ type typedConfig struct {
 
 var testKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Config"}
 
-func configured(body string) *lsv1alpha1.DeployItem {
+func newConfiguredItem(body string) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{Spec: lsv1alpha1.DeployItemSpec{Configuration: &runtime.RawExtension{Raw: []byte(body)}}}
 }
 
@@ -63,7 +63,7 @@ func TestDecodeConfig(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := deployerlib.DecodeConfigAs[config](configured(test.body), testKind)
+			got, err := deployerlib.DecodeConfigAs[config](newConfiguredItem(test.body), testKind)
 			checkConfigError(t, err, test.err)
 			if diff := cmp.Diff(test.want, got); diff != "" && test.err == "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -71,17 +71,17 @@ func TestDecodeConfig(t *testing.T) {
 		})
 	}
 	t.Run("DecodeConfig accepts each kind if no kind is required", func(t *testing.T) {
-		got, err := deployerlib.DecodeConfig[config](configured(`{"apiVersion":"x/v1","kind":"Y","replicas":1}`))
+		got, err := deployerlib.DecodeConfig[config](newConfiguredItem(`{"apiVersion":"x/v1","kind":"Y","replicas":1}`))
 		if err != nil || got.Replicas != 1 {
 			t.Errorf("DecodeConfig(...) = %+v, %v, want 1 replica", got, err)
 		}
 	})
 	t.Run("DecodeConfig sets the TypeMeta of the type", func(t *testing.T) {
-		got, err := deployerlib.DecodeConfigAs[typedConfig](configured(`{`+head+`,"replicas":1}`), testKind)
+		got, err := deployerlib.DecodeConfigAs[typedConfig](newConfiguredItem(`{`+head+`,"replicas":1}`), testKind)
 		if err != nil || got.Kind != "Config" || got.APIVersion != "example.com/v1" || got.Replicas != 1 {
 			t.Errorf("DecodeConfigAs(...) = %+v, %v, want the TypeMeta and 1 replica", got, err)
 		}
-		_, err = deployerlib.DecodeConfig[typedConfig](configured(`{` + head + `,"odd":1}`))
+		_, err = deployerlib.DecodeConfig[typedConfig](newConfiguredItem(`{` + head + `,"odd":1}`))
 		checkConfigError(t, err, "odd")
 	})
 	t.Run("DecodeConfig reports a missing configuration", func(t *testing.T) {
@@ -103,13 +103,13 @@ func checkConfigError(t *testing.T, err error, want string) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
-	if !slices.Contains(contract.Codes(err), lsv1alpha1.ErrorConfigurationProblem) {
+	if !slices.Contains(contract.ErrorCodes(err), lsv1alpha1.ErrorConfigurationProblem) {
 		t.Errorf("error %v has no code ERR_CONFIGURATION_PROBLEM", err)
 	}
 }
 
 func TestConfigError(t *testing.T) {
-	err := deployerlib.ConfigError("spec.config.a", "is %d\nlines %s", 2, strings.Repeat("x", 5000))
+	err := deployerlib.NewConfigError("spec.config.a", "is %d\nlines %s", 2, strings.Repeat("x", 5000))
 	checkConfigError(t, err, "spec.config.a: is 2; lines")
 	if len(err.Error()) > 2000 {
 		t.Errorf("the error has %d bytes", len(err.Error()))
@@ -157,13 +157,13 @@ func FuzzDecodeConfig(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, decode := range []func() error{
-			func() error { _, err := deployerlib.DecodeConfig[config](configured(body)); return err },
+			func() error { _, err := deployerlib.DecodeConfig[config](newConfiguredItem(body)); return err },
 			func() error {
-				_, err := deployerlib.DecodeConfigAs[typedConfig](configured(body), testKind)
+				_, err := deployerlib.DecodeConfigAs[typedConfig](newConfiguredItem(body), testKind)
 				return err
 			},
 		} {
-			if err := decode(); err != nil && !slices.Contains(contract.Codes(err), lsv1alpha1.ErrorConfigurationProblem) {
+			if err := decode(); err != nil && !slices.Contains(contract.ErrorCodes(err), lsv1alpha1.ErrorConfigurationProblem) {
 				t.Errorf("error without code: %v", err)
 			}
 		}

@@ -73,14 +73,14 @@ type Runtime struct {
 	Clock clock.WithTickerAndDelayedExecution
 	// Registerer registers metrics of the deployer, and adds the label deployer_type to these metrics.
 	Registerer prometheus.Registerer
-	// JudgeTargets sets the function that returns the health of targets, such as targets.Pool.Health. The library uses
-	// the health to divide the workers between the targets. Without such a function, all targets count as healthy. The
-	// function must not block.
-	JudgeTargets func(health func(target types.NamespacedName) targets.Health)
+	// SetTargetHealth sets the function that returns the health of targets, such as targets.Pool.GetHealth. The library
+	// uses the health to divide the workers between the targets. Without such a function, all targets count as healthy.
+	// The function must not block.
+	SetTargetHealth func(health func(target types.NamespacedName) targets.Health)
 	// Trigger requests another reconcile of an item, soon and at low priority. Requests for one item are merged. The
 	// reconcile does not begin before the backoff of a failed item has passed, and not before DeployerArgs.MinInterval
-	// has passed since the last background run. Trigger may be called from any goroutine at any time. It does not force a
-	// run on a finished item; use a ShouldReconcile hook for that.
+	// has passed since the last background run. Trigger may be called from any goroutine at any time. It does not force
+	// a run on a finished item; use a ShouldReconcile hook for that.
 	Trigger func(item types.NamespacedName)
 
 	// readTarget is the implementation of GetTarget. If it is nil, GetTarget uses the client of Landscaper.
@@ -102,9 +102,10 @@ func (rt Runtime) GetTarget(ctx context.Context, key types.NamespacedName) (*lsv
 
 // Resumer is implemented by deployers that keep state about finished items in memory, such as watches on a target.
 type Resumer interface {
-	// Resume is called once per process and item, on the first successful reconcile in which no run is due or held back
-	// by a pause, unless the item is being deleted. It may read from the target, but must not write. Changes of di are
-	// dropped. If Resume returns an error, the error is logged and Resume is retried with backoff.
+	// Resume is called once per process and item: in the first successful reconcile in which no run is due and no pause
+	// holds back a run. It is not called for an item that is being deleted. It may read from the target, but must not
+	// write. Changes of di are dropped. If Resume returns an error, the error is logged and Resume is retried with
+	// backoff.
 	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }
 
@@ -114,6 +115,15 @@ type Resumer interface {
 type ContextIgnorer interface {
 	// IgnoresContext is never called. Its existence means that the deployer does not read the Context.
 	IgnoresContext()
+}
+
+// ContextFreeDeleter is implemented by deployers whose Delete does not need the Context. If the Context of an item does
+// not exist, Delete is called without a Context (nil). Otherwise, such an item cannot be deleted. Deployers that
+// implement ContextIgnorer are treated in the same way. A deployer that wraps such a deployer does not inherit the
+// method.
+type ContextFreeDeleter interface {
+	// DeletesWithoutContext is never called. Its existence means that Delete does not need the Context.
+	DeletesWithoutContext()
 }
 
 // errForceIsReconcile is returned by Base to make the library call Reconcile instead of ForceReconcile.
@@ -136,8 +146,8 @@ func (Base) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, 
 // ExtensionHooks returns nil.
 func (Base) ExtensionHooks() extension.ReconcileExtensionHooks { return nil }
 
-// ErrNoCall is returned by Checkpoint if its argument is not the context of a deployer call. In a unit test that calls a
-// deployer without the library, landscapertest.NewUnitCall returns such a context.
+// ErrNoCall is returned by Checkpoint if its argument is not the context of a deployer call. In a unit test that calls
+// a deployer without the library, landscapertest.NewUnitCall returns such a context.
 var ErrNoCall = errors.New("the context does not belong to a deployer call")
 
 // Checkpoint stores the progress of a running call: the provider status, export reference and conditions that the
@@ -159,10 +169,10 @@ func Checkpoint(ctx context.Context) error {
 
 // Checkpoint implements the function Checkpoint.
 func (a *attempt) Checkpoint(ctx context.Context) error {
-	if a.inflight.Abandoned() || errors.Is(context.Cause(ctx), ErrInterrupted) {
+	if a.inflight.IsAbandoned() || errors.Is(context.Cause(ctx), ErrInterrupted) {
 		return ErrSuperseded
 	}
-	err := a.session.Checkpoint(ctx)
+	err := a.session.StoreProgress(ctx)
 	if errors.Is(err, ErrSuperseded) {
 		return ErrSuperseded
 	}
@@ -181,10 +191,10 @@ func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
 }
 
 // StoredPhase implements the function StoredPhase.
-func (a *attempt) StoredPhase() lsv1alpha1.DeployItemPhase { return a.session.Stored().Status.Phase }
+func (a *attempt) StoredPhase() lsv1alpha1.DeployItemPhase { return a.session.GetStored().Status.Phase }
 
-// IsFirstCall reports whether ctx is the context of a deployer call before which nothing was deployed for the item. This
-// is the case if the status proves it (see [contract.NeverDeployed]), or if the library adds the finalizer before the
+// IsFirstCall reports whether nothing was deployed for the item before the deployer call to which ctx belongs. This is
+// the case if the status proves it (see [contract.WasNeverDeployed]), or if the library adds the finalizer before the
 // call. If a hook or the end of the process prevents the first call, IsFirstCall may return false for all calls.
 func IsFirstCall(ctx context.Context) bool {
 	call := runningcall.From(ctx)
@@ -193,5 +203,5 @@ func IsFirstCall(ctx context.Context) bool {
 
 // IsFirstCall implements the function IsFirstCall.
 func (a *attempt) IsFirstCall() bool {
-	return contract.NeverDeployed(a.session.Read()) || !contract.HasOurFinalizer(a.session.Read())
+	return contract.WasNeverDeployed(a.session.GetOriginal()) || !contract.HasLandscaperFinalizer(a.session.GetOriginal())
 }

@@ -14,42 +14,42 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// minimal is a deployer that implements only the methods that Base does not provide [L1].
-type minimal struct {
+// minimalDeployer is a deployer that implements only the methods that Base does not provide [L1].
+type minimalDeployer struct {
 	deployerlib.Base
 
 	reconciled *int
 }
 
-func (m minimal) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (m minimalDeployer) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	*m.reconciled++
 	return nil
 }
 
-func (minimal) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (minimalDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-// old is a deployer whose method ExtensionHooks does not have the signature of Deployer.
-type old struct{ *landscapertest.Fake }
+// oldHooksDeployer is a deployer whose method ExtensionHooks does not have the signature of Deployer.
+type oldHooksDeployer struct{ *landscapertest.Fake }
 
 // ExtensionHooks returns a type that Port does not support.
-func (old) ExtensionHooks() map[string]int { return nil }
+func (oldHooksDeployer) ExtensionHooks() map[string]int { return nil }
 
 func TestBase(t *testing.T) {
 	reconciled := 0
-	with := withArgs(func(args *deployerlib.DeployerArgs) { args.Deployer = minimal{reconciled: &reconciled} })
+	with := withArgs(func(args *deployerlib.DeployerArgs) { args.Deployer = minimalDeployer{reconciled: &reconciled} })
 	t.Run("Base calls Reconcile for force-reconcile", func(t *testing.T) {
-		w := newWorld(t, items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), with)
-		w.pass()
-		if reconciled != 1 || len(w.stored().Annotations) != 0 {
-			t.Errorf("reconciled %d times, annotations %v", reconciled, w.stored().Annotations)
+		w := newTestEnv(t, newItems(withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation)), with)
+		w.runAttempt()
+		if reconciled != 1 || len(w.getItem().Annotations) != 0 {
+			t.Errorf("reconciled %d times, annotations %v", reconciled, w.getItem().Annotations)
 		}
 	})
 	t.Run("Base ends an aborted run with the phase Failed", func(t *testing.T) {
-		w := newWorld(t, items(running(0), operation(contract.AbortOperation)), with)
-		w.pass()
-		if p := w.stored().Status.Phase; p != phases.Failed {
+		w := newTestEnv(t, newItems(withRun(0), withOperation(contract.AbortOperation)), with)
+		w.runAttempt()
+		if p := w.getItem().Status.Phase; p != phases.Failed {
 			t.Errorf("phase = %q, want %q", p, phases.Failed)
 		}
 	})
@@ -62,19 +62,19 @@ func TestPort(t *testing.T) {
 		types = append(types, t)
 		return nil, nil
 	}
-	run := func(c ...change) {
+	run := func(c ...itemOption) {
 		t.Helper()
-		w := newWorld(t, items(c...), withArgs(func(args *deployerlib.DeployerArgs) {
-			args.Deployer = deployerlib.Port(old{fake}, deployerlib.PortedHooks{extension.BeforeReconcileHook: {hook}, extension.BeforeAbortHook: {hook}})
+		w := newTestEnv(t, newItems(c...), withArgs(func(args *deployerlib.DeployerArgs) {
+			args.Deployer = deployerlib.Port(oldHooksDeployer{fake}, deployerlib.PortedHooks{extension.BeforeReconcileHook: {hook}, extension.BeforeAbortHook: {hook}})
 		}))
-		w.pass()
+		w.runAttempt()
 	}
-	run(job("1"))
-	run(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation))
-	run(running(0), operation(contract.AbortOperation))
-	run(finishedJob("1", phases.Succeeded), job("2"), deleted)
+	run(withJob("1"))
+	run(withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation))
+	run(withRun(0), withOperation(contract.AbortOperation))
+	run(withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion)
 	got := []contract.Action{}
-	for _, call := range fake.Calls(key) {
+	for _, call := range fake.ListCalls(key) {
 		got = append(got, call.Action)
 	}
 	want := []contract.Action{contract.ActionReconcile, contract.ActionReconcile, contract.ActionAbort, contract.ActionDelete}
@@ -87,7 +87,7 @@ func TestPort(t *testing.T) {
 		t.Errorf("hooks ran for %v", types)
 	}
 	t.Run("Add reports a nil hook and does not panic [L67]", func(t *testing.T) {
-		args := deployerlib.DeployerArgs{Type: testType, Deployer: deployerlib.Port(old{fake}, deployerlib.PortedHooks{extension.EndHook: {nil}})}
+		args := deployerlib.DeployerArgs{Type: testType, Deployer: deployerlib.Port(oldHooksDeployer{fake}, deployerlib.PortedHooks{extension.EndHook: {nil}})}
 		args.Default()
 		if args.Validate() == nil {
 			t.Error("no error")
@@ -96,43 +96,45 @@ func TestPort(t *testing.T) {
 }
 
 func TestResumeCalls(t *testing.T) {
-	resuming := func(w *world, args *deployerlib.DeployerArgs) { args.Deployer = landscapertest.Resuming{Fake: w.fake} }
+	resuming := func(w *testEnv, args *deployerlib.DeployerArgs) {
+		args.Deployer = landscapertest.Resuming{Fake: w.fake}
+	}
 	t.Run("Resume is called once for a finished item, without a write", func(t *testing.T) {
-		w := newWorld(t, append(items(finishedJob("1", phases.Succeeded), withTarget), target("x")), resuming)
-		w.pass()
-		w.pass()
-		w.wantCalls(landscapertest.ActionResume)
-		w.wantSent()
-		if !w.fake.Calls(key)[0].HasTarget {
+		w := newTestEnv(t, append(newItems(withFinishedJob("1", phases.Succeeded), withTarget), newTarget("x")), resuming)
+		w.runAttempt()
+		w.runAttempt()
+		w.expectCalls(landscapertest.ActionResume)
+		w.expectRequests()
+		if !w.fake.ListCalls(key)[0].HasTarget {
 			t.Error("no target")
 		}
 	})
 	t.Run("Resume is called again after an error", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
-		w.fake.On(landscapertest.ActionResume, landscapertest.Fail(errBoom), landscapertest.Panic("x"))
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded)), resuming)
+		w.fake.QueueAnswers(landscapertest.ActionResume, landscapertest.ReturnError(errBoom), landscapertest.Panic("x"))
 		for range 4 {
-			w.pass()
+			w.runAttempt()
 		}
-		w.wantCalls(landscapertest.ActionResume, landscapertest.ActionResume, landscapertest.ActionResume)
+		w.expectCalls(landscapertest.ActionResume, landscapertest.ActionResume, landscapertest.ActionResume)
 	})
 	t.Run("Resume is not called for an item that runs or is being deleted", func(t *testing.T) {
-		for _, changes := range [][]change{{job("1")}, {finishedJob("1", phases.Succeeded), deleted}, {job("1"), paused}} {
-			w := newWorld(t, items(changes...), resuming)
-			w.pass()
-			if w.fake.Count(key, landscapertest.ActionResume) != 0 {
+		for _, changes := range [][]itemOption{{withJob("1")}, {withFinishedJob("1", phases.Succeeded), withDeletion}, {withJob("1"), withPause}} {
+			w := newTestEnv(t, newItems(changes...), resuming)
+			w.runAttempt()
+			if w.fake.CountCalls(key, landscapertest.ActionResume) != 0 {
 				t.Error("resumed")
 			}
 		}
 	})
 	t.Run("Resume is called for a paused item with nothing to do [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), paused), resuming)
-		w.pass()
-		w.wantCalls(landscapertest.ActionResume)
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withPause), resuming)
+		w.runAttempt()
+		w.expectCalls(landscapertest.ActionResume)
 	})
 	t.Run("changes of Resume to the item are dropped", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
-		w.fake.On(landscapertest.ActionResume, landscapertest.Change(vandalise))
-		w.pass()
-		w.wantSent()
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded)), resuming)
+		w.fake.QueueAnswers(landscapertest.ActionResume, landscapertest.UpdateStatus(setProtectedFields))
+		w.runAttempt()
+		w.expectRequests()
 	})
 }

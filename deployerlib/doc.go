@@ -6,14 +6,14 @@
 //
 // A reconcile of an item runs the phases in pipeline.go:
 //
-//	start → fetch → responsibility → contract → should-reconcile → operate → end
+//	start → fetch → responsibility → pause → contract → should-reconcile → operate → end
 //
 // Extension hooks (package extension) run at fixed points of the reconcile. Deployers and hooks change the status of
 // the item in memory, record changes of the metadata in patch.FromContext, and return.
 //
-// After the phases, the pure function `judge` converts the results of the phases to an outcome. The session of the
-// item, which is the only writer, stores the outcome. It writes the whole status in one request, and then the metadata
-// if necessary. The pure function `schedule` then returns the time of the next reconcile.
+// After the phases, the pure function `determineOutcome` converts the results of the phases to an outcome. The session
+// of the item, which is the only writer, stores the outcome. It writes the whole status in one request, and then the
+// metadata if necessary. The pure function `computeNext` then returns the time of the next reconcile.
 //
 // # Events
 //

@@ -18,8 +18,8 @@ import (
 // Engine runs a reconciler for tests, without a manager.
 type Engine struct{ r *reconciler }
 
-// Access contains the clients of an Engine. The Engine reads items with Items or, if Items is nil, with Client. It reads
-// from the API server with Live or, if Live is nil, with Client.
+// Access contains the clients of an Engine. The Engine reads items with Items or, if Items is nil, with Client. It
+// reads from the API server with Live or, if Live is nil, with Client.
 type Access struct {
 	Client client.Client
 	Live   client.Reader
@@ -60,75 +60,77 @@ func (e *Engine) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	return e.r.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 }
 
-// Ended is the result of Pass. Result is the requeue that hooks requested, Err is the error of the attempt, and Queue
-// is the result that the reconciler returns to the queue.
-type Ended struct {
+// AttemptResult is the result of RunAttempt. Result is the requeue that hooks requested, Err is the error of the
+// attempt, and Queue is the result that the reconciler returns to the queue.
+type AttemptResult struct {
 	Result reconcile.Result
 	Err    error
 	Queue  reconcile.Result
 }
 
-// Runtime returns a Runtime that reads Targets as the Engine does.
-func (e *Engine) Runtime(rt Runtime) Runtime {
+// WrapRuntime returns a Runtime that reads Targets as the Engine does.
+func (e *Engine) WrapRuntime(rt Runtime) Runtime {
 	rt.readTarget = e.r.loader.readTarget
 	return rt
 }
 
-// Pass makes one attempt on an item. Unlike Reconcile, it does not check whether the attempt is too early, and runs
-// without the watchdog.
-func (e *Engine) Pass(ctx context.Context, key types.NamespacedName) Ended {
+// RunAttempt makes one attempt on an item. Unlike Reconcile, it does not check whether the attempt is too early, and
+// runs without the watchdog.
+func (e *Engine) RunAttempt(ctx context.Context, key types.NamespacedName) AttemptResult {
 	a, ctx, cancel := e.r.newAttempt(ctx, key, e.r.tracker.Get(key))
 	defer cancel(nil)
 	ended := e.r.run(ctx, a)
-	return Ended{Result: ended.hooks, Err: ended.err, Queue: e.r.schedule(a, ended)}
+	return AttemptResult{Result: ended.hookRequeue, Err: ended.err, Queue: e.r.scheduleNext(a, ended)}
 }
 
-// Event handles an update event without the previous version, and reports whether the item was queued.
-func (e *Engine) Event(di *lsv1alpha1.DeployItem) bool { return e.Update(nil, di) }
+// HandleEvent handles an update event without the previous version, and reports whether the item was queued.
+func (e *Engine) HandleEvent(di *lsv1alpha1.DeployItem) bool { return e.HandleUpdate(nil, di) }
 
-// Update handles an update event as the informer would send it, and reports whether the item was queued. The parameter
-// `old` is the version that the cache contained before.
-func (e *Engine) Update(old, di *lsv1alpha1.DeployItem) bool {
+// HandleUpdate handles an update event as the informer would send it, and reports whether the item was queued. The
+// parameter `old` is the version that the cache contained before.
+func (e *Engine) HandleUpdate(old, di *lsv1alpha1.DeployItem) bool {
 	q := &recordingQueue{}
-	e.r.events.updated(old, di, q)
+	e.r.events.handleUpdate(old, di, q)
 	return len(q.added) > 0
 }
 
-// TargetEvent handles an event about a Target, except for the trigger of its items.
-func (e *Engine) TargetEvent(key types.NamespacedName) { e.r.loader.targets.forget(key) }
+// HandleTargetEvent handles an event about a Target, except for the trigger of its items.
+func (e *Engine) HandleTargetEvent(key types.NamespacedName) { e.r.loader.targets.forget(key) }
 
-// Gone handles a delete event.
-func (e *Engine) Gone(di *lsv1alpha1.DeployItem) { e.r.events.deleted(di, &recordingQueue{}) }
+// HandleDelete handles a delete event.
+func (e *Engine) HandleDelete(di *lsv1alpha1.DeployItem) {
+	e.r.events.handleDelete(di, &recordingQueue{})
+}
 
 // Trigger does the same as Runtime.Trigger.
-func (e *Engine) Trigger(key types.NamespacedName) { e.r.events.trigger(key) }
+func (e *Engine) Trigger(key types.NamespacedName) { e.r.events.enqueueWithLowPriority(key) }
 
-// TargetChanged handles an update event of a Target.
-func (e *Engine) TargetChanged(ctx context.Context, old, t *lsv1alpha1.Target) {
-	e.r.targetEvents().Update(ctx, event.TypedUpdateEvent[*lsv1alpha1.Target]{ObjectOld: old, ObjectNew: t}, nil)
+// HandleTargetUpdate handles an update event of a Target.
+func (e *Engine) HandleTargetUpdate(ctx context.Context, old, t *lsv1alpha1.Target) {
+	e.r.newTargetHandler().Update(ctx, event.TypedUpdateEvent[*lsv1alpha1.Target]{ObjectOld: old, ObjectNew: t}, nil)
 }
 
-// ContextChanged handles an update event of a Context.
-func (e *Engine) ContextChanged(ctx context.Context, old, lsCtx *lsv1alpha1.Context) {
-	e.r.contextEvents().Update(ctx, event.TypedUpdateEvent[*lsv1alpha1.Context]{ObjectOld: old, ObjectNew: lsCtx}, nil)
+// HandleContextUpdate handles an update event of a Context.
+func (e *Engine) HandleContextUpdate(ctx context.Context, old, lsCtx *lsv1alpha1.Context) {
+	e.r.newContextHandler().Update(ctx, event.TypedUpdateEvent[*lsv1alpha1.Context]{ObjectOld: old, ObjectNew: lsCtx}, nil)
 }
 
-// Queued returns the items that were added to the queue, with their priorities. The queue of an Engine never runs.
-func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.events.queue.early }
+// ListQueued returns the items that were added to the queue, with their priorities. The queue of an Engine never runs.
+func (e *Engine) ListQueued() map[types.NamespacedName]int { return e.r.events.queue.early }
 
-// Known returns the number of items that the engine tracks.
-func (e *Engine) Known() int { return e.r.tracker.Len() }
+// NumItems returns the number of items that the engine tracks.
+func (e *Engine) NumItems() int { return e.r.tracker.Len() }
 
-// Quarantined reports whether a call of the item was abandoned and is still running.
-func (e *Engine) Quarantined(key types.NamespacedName) bool {
-	return e.r.tracker.Get(key).Quarantined()
+// IsQuarantined reports whether a call of the item was abandoned and is still running.
+func (e *Engine) IsQuarantined(key types.NamespacedName) bool {
+	return e.r.tracker.Get(key).IsQuarantined()
 }
 
-// Wiring returns, for each hook type, the names of the phases that run the hooks of this type.
-func (e *Engine) Wiring() map[extension.HookType][]string {
+// ListPhasesByHookType returns, for each hook type, the names of the phases that run the hooks of this type.
+func (e *Engine) ListPhasesByHookType() map[extension.HookType][]string {
 	wired := map[extension.HookType][]string{}
 	note := func(p *phase) {
-		for _, t := range p.gates {
+		for _, t := range p.beforeHooks {
 			wired[t] = append(wired[t], p.name)
 		}
 		if p.override != nil {
@@ -139,7 +141,7 @@ func (e *Engine) Wiring() map[extension.HookType][]string {
 		note(&e.r.phases[i])
 	}
 	for _, action := range []contract.Action{contract.ActionAbort, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionReconcile} {
-		op := e.r.operation(inputs{}, action)
+		op := e.r.newActionPhase(callArgs{}, action)
 		note(&op)
 	}
 	return wired

@@ -4,6 +4,7 @@ package deployerlib
 
 import (
 	"context"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/uuid"
@@ -12,40 +13,41 @@ import (
 )
 
 // isPaused reports whether the item carries the pause annotation.
-func isPaused(a *attempt) bool { return contract.IsPaused(a.session.Read()) }
+func isPaused(a *attempt) bool { return contract.IsPaused(a.session.GetOriginal()) }
 
 // checkPause ends the attempt if the item is paused, unless a run in progress or an abort continues despite the pause.
 // After checkPause has ended the attempt, no further hooks run. When the pause annotation is removed, an event leads to
 // the next attempt.
 func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) {
-	d := r.due(a.session.Working())
+	d := r.evaluateAttempt(a, a.session.GetWorkingCopy())
 	if !d.Paused {
-		return proceed, nil
+		return verdictProceed, nil
 	}
-	a.decision = d
+	a.evaluated = &d
 	a.state.ClearAbort()
 	markPaused(a, d)
-	return stop, nil
+	return verdictStop, nil
 }
 
 // markPaused records in memory that a pause holds back a run, or that the pause is over.
 func markPaused(a *attempt, d contract.Decision) {
-	if contract.HasPausedCondition(a.session.Working(), d) {
+	if contract.HasPausedCondition(a.session.GetWorkingCopy(), d) {
 		return
 	}
 	contract.MarkPaused(a.session.EnsureCopy(), d, a.began)
-	a.session.Snapshot()
+	a.session.SaveStatus()
 }
 
-// evaluate determines what is due according to the contract.
-func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
-	a.decision = r.due(a.session.Working())
-	r.prepare(a, a.decision)
-	return proceed, nil
+// checkContract determines what is due according to the contract.
+func (r *reconciler) checkContract(_ context.Context, a *attempt) (verdict, error) {
+	d := r.evaluateAttempt(a, a.session.GetWorkingCopy())
+	a.evaluated = &d
+	r.prepare(a, d)
+	return verdictProceed, nil
 }
 
-// prepare changes the item in memory as a decision requires, so that later hooks receive the new status. If a run is due,
-// the phase `operate` stores its start.
+// prepare changes the item in memory as a decision requires, so that later hooks receive the new status. If a run is
+// due, the phase `operate` stores its start.
 func (r *reconciler) prepare(a *attempt, d contract.Decision) {
 	markPaused(a, d)
 	if d.Action != contract.ActionAbort {
@@ -56,23 +58,47 @@ func (r *reconciler) prepare(a *attempt, d contract.Decision) {
 	}
 }
 
-// due returns the decision of the contract about an item.
-func (r *reconciler) due(item *lsv1alpha1.DeployItem) contract.Decision {
+// evaluateContract returns the decision of the contract about an item.
+func (r *reconciler) evaluateContract(item *lsv1alpha1.DeployItem) contract.Decision {
 	return contract.Evaluate(item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
+}
+
+// evaluateAttempt returns the decision of the contract about an item, according to the revision that the attempt
+// follows.
+func (r *reconciler) evaluateAttempt(a *attempt, item *lsv1alpha1.DeployItem) contract.Decision {
+	return contract.Evaluate(item, contract.Options{Revision: a.revision, Now: r.args.Clock.Now()})
 }
 
 // applyStart sets the fields of the status that show the start of a run, in the copy of the item in memory. It limits
 // the attempt to the remaining time of the run.
 func (r *reconciler) applyStart(a *attempt, d contract.Decision) {
 	item := a.session.EnsureCopy()
+	if !d.Background {
+		a.handedOut = getHandOutTime(a.session.GetOriginal(), a.state.GetRequestTime(a.session.GetOriginal(), d.New, a.began))
+		a.state.MarkUnfinished(a.handedOut)
+	}
 	if d.New {
-		contract.Start(item, d, r.startInfo(a, d))
+		contract.StartRun(item, d, r.startInfo(a, d))
 	}
-	a.session.Snapshot()
-	a.inflight.Track(a.work(d))
+	a.session.SaveStatus()
+	a.inflight.Track(a.newWork(d))
 	if !d.Expired {
-		r.limit(a, d)
+		r.setDeadline(a, d)
 	}
+}
+
+// getHandOutTime returns when the current run of an item was handed out. The parameter `requested` is the time at which
+// this process learned about the run. If the run is a job that was handed out earlier, for example before the process
+// started, the time in the status is used. It is in whole seconds, so the job was handed out within the next second.
+func getHandOutTime(di *lsv1alpha1.DeployItem, requested time.Time) time.Time {
+	generated := di.Status.JobIDGenerationTime
+	if generated == nil || di.Status.JobID == di.Status.JobIDFinished {
+		return requested
+	}
+	if latest := generated.Add(time.Second); latest.Before(requested) {
+		return latest
+	}
+	return requested
 }
 
 // startInfo returns the deployer, the time and, if needed, the new job ID of a start.
@@ -84,43 +110,43 @@ func (r *reconciler) startInfo(a *attempt, d contract.Decision) contract.StartIn
 	return info
 }
 
-// limit cancels the attempt at the deadline of its run.
-func (r *reconciler) limit(a *attempt, d contract.Decision) {
+// setDeadline cancels the attempt at the deadline of its run.
+func (r *reconciler) setDeadline(a *attempt, d contract.Decision) {
 	now := r.args.Clock.Now()
 	if d.Action == contract.ActionAbort {
-		a.inflight.Limit(a.state.AbortDeadline(a.session.Read(), now).Sub(now))
+		a.inflight.SetDeadline(a.state.GetAbortDeadline(a.session.GetOriginal(), now).Sub(now))
 		return
 	}
-	if deadline, ok := contract.Deadline(a.session.Working(), d); ok {
-		a.inflight.Limit(deadline.Sub(now))
+	if deadline, ok := contract.RunDeadline(a.session.GetWorkingCopy(), d); ok {
+		a.inflight.SetDeadline(deadline.Sub(now))
 		return
 	}
-	if timeout, ok, _ := contract.Timeout(a.session.Working()); ok && d.Background {
-		a.inflight.Limit(timeout)
+	if timeout, ok, _ := contract.Timeout(a.session.GetWorkingCopy()); ok && d.Background {
+		a.inflight.SetDeadline(timeout)
 	}
 }
 
 // shouldReconcile returns the verdict of the contract. If the option updateOnChangeOnly skips a job, a hook may still
 // force the job.
 func shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
-	if a.decision.Due && !a.decision.Unchanged {
-		return proceed, nil
+	if a.evaluated.Due && !a.evaluated.Unchanged {
+		return verdictProceed, nil
 	}
-	return stop, nil
+	return verdictStop, nil
 }
 
-// force starts a run for an item for which nothing is due, because a hook requested the run. If the contract forbids
-// the run, the attempt ends, and the requeue that the hook requested is kept.
-func (r *reconciler) force(_ context.Context, a *attempt) (verdict, error) {
-	forced := a.decision.Force()
+// startForcedRun starts a run for an item for which nothing is due, because a hook requested the run. If the contract
+// forbids the run, the attempt ends, and the requeue that the hook requested is kept.
+func (r *reconciler) startForcedRun(_ context.Context, a *attempt) (verdict, error) {
+	forced := a.evaluated.Force()
 	if !forced.Due {
-		a.log.V(1).Info("a hook requested a run that the contract does not allow now", "reason", a.decision.Reason)
-		return stop, nil
+		a.log.V(1).Info("a hook requested a run that the contract does not allow now", "reason", a.evaluated.Reason)
+		return verdictStop, nil
 	}
-	begins := forced.New && !a.decision.New
-	a.decision = forced
+	begins := forced.New && !a.evaluated.New
+	a.forced = &forced
 	if a.session.EnsureCopy(); begins || forced.Background {
 		r.applyStart(a, forced)
 	}
-	return proceed, nil
+	return verdictProceed, nil
 }

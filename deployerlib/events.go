@@ -42,7 +42,7 @@ func (q *queue) start(_ context.Context, running workQueue) error {
 	defer q.mu.Unlock()
 	q.q = running
 	for key, priority := range q.early {
-		addTo(running, key, priority)
+		addToQueue(running, key, priority)
 	}
 	q.early = nil
 	return nil
@@ -59,11 +59,11 @@ func (q *queue) add(key types.NamespacedName, priority int) {
 		q.early[key] = priority
 		return
 	}
-	addTo(q.q, key, priority)
+	addToQueue(q.q, key, priority)
 }
 
-// addTo adds a key to a queue. It sets the priority of the key if the queue supports priorities.
-func addTo(q workQueue, key types.NamespacedName, priority int) {
+// addToQueue adds a key to a queue. It sets the priority of the key if the queue supports priorities.
+func addToQueue(q workQueue, key types.NamespacedName, priority int) {
 	req := request{NamespacedName: key}
 	if p, ok := q.(priorityqueue.PriorityQueue[request]); ok {
 		p.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, req)
@@ -76,36 +76,37 @@ func addTo(q workQueue, key types.NamespacedName, priority int) {
 type dispatcher struct {
 	itemType lsv1alpha1.DeployItemType
 	selector labels.Selector
+	shard    Shard
 	client   client.Reader // reads from the cache
 	tracker  *itemstate.Tracker
 	queue    *queue
-	due      func(*lsv1alpha1.DeployItem) contract.Decision
+	evaluate func(*lsv1alpha1.DeployItem) contract.Decision
 	now      func() time.Time
 }
 
-// isMine reports whether an item has the type and the labels of this deployer.
+// isMine reports whether an item has the type and the labels of this deployer, and belongs to its shard.
 func (d *dispatcher) isMine(di *lsv1alpha1.DeployItem) bool {
-	return di.Spec.Type == d.itemType && d.selector.Matches(labelSet(di))
+	return di.Spec.Type == d.itemType && d.selector.Matches(toLabelSet(di)) && d.shard.Contains(di.Namespace)
 }
 
-// itemEvents returns the handler for events about items.
-func (d *dispatcher) itemEvents() diHandler {
+// newItemHandler returns the handler for events about items.
+func (d *dispatcher) newItemHandler() diHandler {
 	return diHandler{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*lsv1alpha1.DeployItem], q workQueue) {
 			if d.isMine(e.Object) {
 				key := client.ObjectKeyFromObject(e.Object)
-				d.tracker.Get(key).Arrive(e.Object, d.now())
-				addTo(q, key, d.createPriority(e))
+				d.tracker.Get(key).RecordEvent(e.Object, d.now())
+				addToQueue(q, key, d.createPriority(e))
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*lsv1alpha1.DeployItem], q workQueue) {
 			if d.isMine(e.ObjectNew) {
-				d.updated(e.ObjectOld, e.ObjectNew, q)
+				d.handleUpdate(e.ObjectOld, e.ObjectNew, q)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*lsv1alpha1.DeployItem], q workQueue) {
 			if d.isMine(e.Object) {
-				d.deleted(e.Object, q)
+				d.handleDelete(e.Object, q)
 			}
 		},
 	}
@@ -114,37 +115,37 @@ func (d *dispatcher) itemEvents() diHandler {
 // createPriority returns the priority of a create event. In the initial list, only items for which a job, a deletion or
 // a user request is due precede periodic runs.
 func (d *dispatcher) createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
-	if decision := d.due(e.Object); e.IsInInitialList && (!decision.Due || decision.Background) {
+	if decision := d.evaluate(e.Object); e.IsInInitialList && (!decision.Due || decision.Background) {
 		return priorityPeriodic
 	}
-	return priorityOf(e.Object)
+	return getPriority(e.Object)
 }
 
-// updated handles an update of an item. It queues the item before it cancels the running call, so that exactly one
+// handleUpdate handles an update of an item. It queues the item before it cancels the running call, so that exactly one
 // reconcile follows.
-func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
+func (d *dispatcher) handleUpdate(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)
-	item.Arrive(di, d.now())
+	item.RecordEvent(di, d.now())
 	if item.Observe(old, di) {
-		addTo(q, key, priorityOf(di))
+		addToQueue(q, key, getPriority(di))
 	}
 	item.CancelFor(di)
 }
 
-// deleted handles the deletion of an item. It cancels the running call, and queues a last reconcile to remove the
+// handleDelete handles the deletion of an item. It cancels the running call, and queues a last reconcile to remove the
 // item's state.
-func (d *dispatcher) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
+func (d *dispatcher) handleDelete(di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)
-	item.Open()
-	addTo(q, key, priorityJob)
-	item.Interrupt()
+	item.AllowReconcile()
+	addToQueue(q, key, priorityJob)
+	item.CancelCall()
 }
 
-// wakeReferring requests a reconcile of the items of a namespace that refer to a changed object, even during the backoff
-// after a failure, because the change may resolve the failure.
-func (d *dispatcher) wakeReferring(ctx context.Context, namespace string, refers func(*lsv1alpha1.DeployItem) bool) {
+// enqueueReferring requests a reconcile of the items of a namespace that refer to a changed object, even during the
+// backoff after a failure, because the change may resolve the failure.
+func (d *dispatcher) enqueueReferring(ctx context.Context, namespace string, refers func(*lsv1alpha1.DeployItem) bool) {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := d.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return
@@ -152,14 +153,14 @@ func (d *dispatcher) wakeReferring(ctx context.Context, namespace string, refers
 	for i := range list.Items {
 		if di := &list.Items[i]; d.isMine(di) && refers(di) {
 			key := client.ObjectKeyFromObject(di)
-			d.tracker.Get(key).Open()
+			d.tracker.Get(key).AllowReconcile()
 			d.queue.add(key, priorityPeriodic)
 		}
 	}
 }
 
-// trigger requests a reconcile at low priority.
-func (d *dispatcher) trigger(key types.NamespacedName) {
+// enqueueWithLowPriority requests a reconcile at low priority.
+func (d *dispatcher) enqueueWithLowPriority(key types.NamespacedName) {
 	d.tracker.Get(key).Trigger()
 	d.queue.add(key, priorityPeriodic)
 }

@@ -31,11 +31,11 @@ func ExampleDeployerArgs() {
 	_ = add // call it before mgr.Start
 }
 
-// A ConfigError names the faulty field. Landscaper does not retry the job.
+// An error of NewConfigError names the faulty field. Landscaper does not retry the job.
 func ExampleConfigError() {
-	err := deployerlib.ConfigError("spec.config.size", "must be positive, is %d", -1)
+	err := deployerlib.NewConfigError("spec.config.size", "must be positive, is %d", -1)
 	fmt.Println(err)
-	fmt.Println(contract.Unrecoverable(contract.Codes(err)))
+	fmt.Println(contract.HasUnrecoverableCode(contract.ErrorCodes(err)))
 	// Output:
 	// Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config.size: must be positive, is -1
 	// true

@@ -23,8 +23,8 @@ func labelPhase(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _
 // guard is a finalizer of another controller.
 const guard = "example.org/guard"
 
-// guarded is a hook that adds the finalizer guard and keeps all other finalizers.
-func guarded(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+// addGuardFinalizer is a hook that adds the finalizer guard and keeps all other finalizers.
+func addGuardFinalizer(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	patch.FromContext(ctx).Append(patch.Typed(func(di *lsv1alpha1.DeployItem) error {
 		if di.DeletionTimestamp == nil && !slices.Contains(di.Finalizers, guard) {
 			di.Finalizers = append(di.Finalizers, guard)
@@ -39,7 +39,7 @@ func guarded(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *ls
 func Example_patch() {
 	hooks := extension.ReconcileExtensionHooks{}
 	hooks.RegisterHook(labelPhase, extension.ShouldReconcileHook)
-	hooks.RegisterHook(guarded, extension.ShouldReconcileHook)
+	hooks.RegisterHook(addGuardFinalizer, extension.ShouldReconcileHook)
 
 	di, running := &lsv1alpha1.DeployItem{}, &patch.Patch{}
 	di.Status.Phase = lsv1alpha1.DeployItemPhases.Failed
@@ -47,7 +47,7 @@ func Example_patch() {
 	if _, err := hooks.ExecuteHooks(ctx, logr.Discard(), di, nil, extension.ShouldReconcileHook); err != nil {
 		fmt.Println(err)
 	}
-	changed, err := running.Preview(di)
+	changed, err := running.ApplyToCopy(di)
 	fmt.Println(changed.GetLabels(), changed.GetFinalizers(), err)
 	// Output: map[example.org/last-phase:Failed] [example.org/guard] <nil>
 }

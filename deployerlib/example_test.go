@@ -33,7 +33,7 @@ func ExampleDecodeConfig() {
 
 	_, err := deployerlib.DecodeConfig[Config](di)
 	fmt.Println(err)
-	fmt.Println(contract.Codes(err))
+	fmt.Println(contract.ErrorCodes(err))
 	// Output:
 	// Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config: unknown field "sise"
 	// [ERR_CONFIGURATION_PROBLEM]
@@ -51,14 +51,14 @@ func ExampleSetProviderStatus() {
 	// Output: {"apiVersion":"disk.example.org/v1","diskID":"d1","kind":"DiskStatus"}
 }
 
-// slow is a deployer whose work takes long.
-type slow struct {
+// slowDeployer is a deployer whose work takes long.
+type slowDeployer struct {
 	deployerlib.Base
 	work <-chan error
 }
 
 // Reconcile stops when the library cancels the call.
-func (s slow) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+func (s slowDeployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	select {
 	case err := <-s.work:
 		return err
@@ -68,12 +68,12 @@ func (s slow) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, _ *lsv1alpha
 }
 
 // Delete has nothing to remove.
-func (slow) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (slowDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-// addTuned adds a deployer and sets arguments for which most deployers use the defaults.
-func addTuned(log logr.Logger, mgr manager.Manager, deployer deployerlib.Deployer) error {
+// addWithOptions adds a deployer and sets arguments for which most deployers use the defaults.
+func addWithOptions(log logr.Logger, mgr manager.Manager, deployer deployerlib.Deployer) error {
 	return deployerlib.Add(log, mgr, nil, deployerlib.DeployerArgs{
 		Name:         "disk-deployer", // must stay the same from release to release
 		Type:         "example.org/disk",
@@ -88,8 +88,8 @@ func addTuned(log logr.Logger, mgr manager.Manager, deployer deployerlib.Deploye
 	})
 }
 
-// managerOptions returns options that enable leader election and reduce the memory of the cache.
-func managerOptions() ctrl.Options {
+// newManagerOptions returns options that enable leader election and reduce the memory of the cache.
+func newManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Cache:            cache.Options{ByObject: deployerlib.CacheByObject("example.org/disk")},
 		LeaderElection:   true,
@@ -99,8 +99,8 @@ func managerOptions() ctrl.Options {
 
 // Add checks its arguments immediately.
 func ExampleAdd() {
-	fmt.Println(managerOptions().LeaderElection)
-	fmt.Println(addTuned(logr.Discard(), nil, slow{}))
+	fmt.Println(newManagerOptions().LeaderElection)
+	fmt.Println(addWithOptions(logr.Discard(), nil, slowDeployer{}))
 	// Output:
 	// true
 	// add deployer "disk-deployer": the Landscaper manager is required
@@ -121,8 +121,8 @@ func (oldDeployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Deplo
 	return nil
 }
 
-// audit is a hook with the signature of Landscaper's own library, which has no logger.
-func audit(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+// logHook is a hook with the signature of Landscaper's own library, which has no logger.
+func logHook(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 	_, err := fmt.Fprintln(os.Stderr, t, di.Name)
 	return nil, err
 }
@@ -132,7 +132,7 @@ var _ deployerlib.PortedDeployer = oldDeployer{}
 // A deployer that was written for Landscaper's own library runs without changes.
 func ExamplePort() {
 	deployer := deployerlib.Port(oldDeployer{}, deployerlib.PortedHooks{
-		extension.BeforeDeleteHook: {audit},
+		extension.BeforeDeleteHook: {logHook},
 	})
 	fmt.Println(len(deployer.ExtensionHooks()))
 	// Output: 1

@@ -31,10 +31,10 @@ const exportSizeLimit = corev1.MaxSecretSize
 // The client c should read from the API server, because a caching client would watch every Secret. Create c with
 // client.Options.Cache nil.
 //
-// WriteExport returns a ConfigError if the Secret belongs to another item, or if the values exceed 1 MiB. In the second
-// case, the error names the largest value. Any other error comes from the API server.
+// WriteExport returns an error of NewConfigError if the Secret belongs to another item, or if the values exceed 1 MiB.
+// In the second case, the error names the largest value. Any other error comes from the API server.
 func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem, values any) error {
-	data, err := exportData(values)
+	data, err := encodeExport(values)
 	if err != nil {
 		return err
 	}
@@ -46,15 +46,15 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 		if err := removeExport(ctx, c, secret); err != nil {
 			return err
 		}
-		secret = emptyExport(secret.Namespace, secret.Name)
+		secret = newExportSecret(secret.Namespace, secret.Name)
 	}
 	if secret.ResourceVersion != "" && slices.Equal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], data) {
-		refer(di, secret)
+		setExportReference(di, secret)
 		return nil
 	}
 	secret.Data = map[string][]byte{lsv1alpha1.DataObjectSecretDataKey: data}
 	if secret.ResourceVersion == "" {
-		secret.OwnerReferences = []metav1.OwnerReference{ownerOf(di)}
+		secret.OwnerReferences = []metav1.OwnerReference{newOwnerReference(di)}
 		err = c.Create(ctx, secret)
 	} else {
 		err = c.Update(ctx, secret)
@@ -62,7 +62,7 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 	if err != nil {
 		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), redact.Error(err, data))
 	}
-	refer(di, secret)
+	setExportReference(di, secret)
 	return nil
 }
 
@@ -94,8 +94,8 @@ func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) e
 	return nil
 }
 
-// exportData returns the data of the Secret.
-func exportData(values any) ([]byte, error) {
+// encodeExport returns the data of the Secret.
+func encodeExport(values any) ([]byte, error) {
 	var data []byte
 	switch v := values.(type) {
 	case json.RawMessage:
@@ -109,15 +109,15 @@ func exportData(values any) ([]byte, error) {
 		}
 	}
 	if len(data) > exportSizeLimit {
-		return nil, ConfigError("status.exportRef", "the exported values have %d bytes, more than the %d that a Secret can hold%s",
-			len(data), exportSizeLimit, largestValue(data))
+		return nil, NewConfigError("status.exportRef", "the exported values have %d bytes, more than the %d that a Secret can hold%s",
+			len(data), exportSizeLimit, describeLargestValue(data))
 	}
 	return data, nil
 }
 
-// largestValue returns a text about the largest exported value, for an error message. If data is not a JSON object, it
-// returns an empty string.
-func largestValue(data []byte) string {
+// describeLargestValue returns a text about the largest exported value, for an error message. If data is not a JSON
+// object, it returns an empty string.
+func describeLargestValue(data []byte) string {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(data, &values); err != nil || len(values) == 0 {
 		return ""
@@ -137,8 +137,8 @@ func isForeign(err error) bool {
 	return ok
 }
 
-// emptyExport returns a Secret object that contains only a namespace and a name.
-func emptyExport(namespace, name string) *corev1.Secret {
+// newExportSecret returns a Secret object that contains only a namespace and a name.
+func newExportSecret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
@@ -146,7 +146,7 @@ func emptyExport(namespace, name string) *corev1.Secret {
 // older item was deleted without its Secret, because its reference to the Secret was lost or never stored.
 func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 	return len(secret.OwnerReferences) > 0 && !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool {
-		was := ownerOf(di)
+		was := newOwnerReference(di)
 		was.UID = o.UID
 		return o != was || o.UID == di.UID
 	})
@@ -155,11 +155,11 @@ func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 // readExport gets the item's export Secret, which may have belonged to an older item of the same name. If the Secret
 // does not exist, the returned Secret has no resourceVersion.
 func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) (*corev1.Secret, error) {
-	secret := emptyExport(di.Namespace, di.Name+"-export")
+	secret := newExportSecret(di.Namespace, di.Name+"-export")
 	if ref := di.Status.ExportReference; ref != nil && ref.Name != "" {
 		secret.Name = ref.Name
 		if ref.Namespace != "" && ref.Namespace != di.Namespace {
-			return nil, foreignError{ConfigError("status.exportRef.namespace", "is %q, not the item's namespace", ref.Namespace)}
+			return nil, foreignError{NewConfigError("status.exportRef.namespace", "is %q, not the item's namespace", ref.Namespace)}
 		}
 	}
 	key := client.ObjectKeyFromObject(secret)
@@ -172,17 +172,17 @@ func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem)
 	}
 	isOurs := slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == di.UID })
 	if !isOurs && !isLeftover(secret, di) {
-		return nil, foreignError{ConfigError("status.exportRef", "Secret %q exists and does not belong to this item", key.Name)}
+		return nil, foreignError{NewConfigError("status.exportRef", "Secret %q exists and does not belong to this item", key.Name)}
 	}
 	return secret, nil
 }
 
-// refer sets the item's reference to its Secret.
-func refer(di *lsv1alpha1.DeployItem, secret *corev1.Secret) {
+// setExportReference sets the item's reference to its Secret.
+func setExportReference(di *lsv1alpha1.DeployItem, secret *corev1.Secret) {
 	di.Status.ExportReference = &lsv1alpha1.ObjectReference{Name: secret.Name, Namespace: secret.Namespace}
 }
 
-// ownerOf returns an owner reference to an item. The reference does not block the deletion of the item.
-func ownerOf(di *lsv1alpha1.DeployItem) metav1.OwnerReference {
+// newOwnerReference returns an owner reference to an item. The reference does not block the deletion of the item.
+func newOwnerReference(di *lsv1alpha1.DeployItem) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: lsv1alpha1.SchemeGroupVersion.String(), Kind: "DeployItem", Name: di.Name, UID: di.UID}
 }

@@ -21,18 +21,18 @@ import (
 
 type object = map[string]any
 
-// fakeTarget is the API server of a target, in memory. It serves ConfigMaps, which can be watched, Secrets, which cannot
-// be watched, and Namespaces. It supports the requests that deployers send: reads, server-side apply and deletions. It
-// is used as the transport of the clients.
+// fakeTarget is the API server of a target, in memory. It serves ConfigMaps, which can be watched, Secrets, which
+// cannot be watched, and Namespaces. It supports the requests that deployers send: reads, server-side apply and
+// deletions. It is used as the transport of the clients.
 type fakeTarget struct {
-	mu      sync.Mutex
-	objects map[string]*unstructured.Unstructured // by path
-	watches map[*fakeWatch]bool
-	version int
-	full    bool                                  // a quota refuses the creation of objects
-	writes  int                                   // the number of requests that write, including those that are refused
-	events  int                                   // the number of events that were sent to watches
-	removed map[string]*unstructured.Unstructured // the last version of deleted objects, by path
+	mu            sync.Mutex
+	objects       map[string]*unstructured.Unstructured // by path
+	watches       map[*fakeWatch]bool
+	version       int
+	quotaExceeded bool                                  // a quota refuses the creation of objects
+	writes        int                                   // the number of requests that write, including those that are refused
+	events        int                                   // the number of events that were sent to watches
+	removed       map[string]*unstructured.Unstructured // the last version of deleted objects, by path
 }
 
 // fakeWatch is an open watch of a collection.
@@ -61,7 +61,7 @@ func (f *fakeTarget) RoundTrip(req *http.Request) (*http.Response, error) {
 	case path == "/apis":
 		return answer(200, object{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{}}), nil
 	case path == "/api/v1":
-		return answer(200, fakeResources()), nil
+		return answer(200, newResourceList()), nil
 	case query.Get("watch") == "true" || query.Get("watch") == "1":
 		return f.watch(req, path), nil
 	}
@@ -74,18 +74,18 @@ func (f *fakeTarget) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Method == http.MethodPatch:
 		return f.apply(req, path, live), nil
 	case live == nil:
-		return notFound(path), nil
+		return newNotFoundResponse(path), nil
 	case req.Method == http.MethodGet:
-		return answer(200, shown(req, live)), nil
+		return answer(200, selectMetadata(req, live)), nil
 	case req.Method == http.MethodDelete:
 		f.writes++
 		f.remove(path)
 		return answer(200, object{"kind": "Status", "apiVersion": "v1", "status": "Success"}), nil
 	}
-	return refusal(405, metav1.StatusReasonMethodNotAllowed, req.Method), nil
+	return newErrorResponse(405, metav1.StatusReasonMethodNotAllowed, req.Method), nil
 }
 
-func fakeResources() object {
+func newResourceList() object {
 	verbs := []any{"get", "list", "watch", "create", "update", "patch", "delete"}
 	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []any{
 		object{"name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap", "verbs": verbs},
@@ -98,8 +98,8 @@ func fakeResources() object {
 func (f *fakeTarget) list(req *http.Request, path string) *http.Response {
 	items := []any{}
 	for _, key := range slices.Sorted(maps.Keys(f.objects)) {
-		if inCollection(key, path) {
-			items = append(items, shown(req, f.objects[key]))
+		if isInCollection(key, path) {
+			items = append(items, selectMetadata(req, f.objects[key]))
 		}
 	}
 	kind := map[string]string{"configmaps": "ConfigMapList", "secrets": "SecretList", "namespaces": "NamespaceList"}[path[strings.LastIndexByte(path, '/')+1:]]
@@ -110,8 +110,8 @@ func (f *fakeTarget) list(req *http.Request, path string) *http.Response {
 	return answer(200, object{"kind": kind, "apiVersion": version, "metadata": object{"resourceVersion": fmt.Sprint(f.version)}, "items": items})
 }
 
-// inCollection reports whether the path of an object belongs to the path of a collection.
-func inCollection(key, collection string) bool {
+// isInCollection reports whether the path of an object belongs to the path of a collection.
+func isInCollection(key, collection string) bool {
 	parts, plural := strings.Split(key, "/"), collection[strings.LastIndexByte(collection, '/')+1:]
 	if len(parts) != 7 {
 		return plural == "namespaces"
@@ -119,8 +119,8 @@ func inCollection(key, collection string) bool {
 	return parts[5] == plural && (strings.HasPrefix(key, collection+"/") || collection == "/api/v1/"+plural)
 }
 
-// shown returns an object, reduced to its metadata if the request asks for that.
-func shown(req *http.Request, live *unstructured.Unstructured) object {
+// selectMetadata returns an object, reduced to its metadata if the request asks for that.
+func selectMetadata(req *http.Request, live *unstructured.Unstructured) object {
 	out := live.DeepCopy()
 	if strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata") {
 		return object{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": out.Object["metadata"]}
@@ -133,40 +133,40 @@ func (f *fakeTarget) apply(req *http.Request, path string, live *unstructured.Un
 	body := object{}
 	raw, _ := io.ReadAll(req.Body)
 	if err := json.Unmarshal(raw, &body); err != nil || req.Header.Get("Content-Type") != "application/apply-patch+yaml" {
-		return refusal(400, metav1.StatusReasonBadRequest, "want a server-side apply in JSON")
+		return newErrorResponse(400, metav1.StatusReasonBadRequest, "want a server-side apply in JSON")
 	}
 	dry := req.URL.Query().Get("dryRun") != ""
 	if !dry {
 		f.writes++
 	}
 	if live == nil {
-		if f.full {
-			return refusal(403, metav1.StatusReasonForbidden, "exceeded quota: few, requested: count=1, used: count=1, limited: count=1")
+		if f.quotaExceeded {
+			return newErrorResponse(403, metav1.StatusReasonForbidden, "exceeded quota: few, requested: count=1, used: count=1, limited: count=1")
 		}
 		live = &unstructured.Unstructured{Object: object{"metadata": object{"uid": fmt.Sprint("uid-", f.version+1), "creationTimestamp": "2026-01-02T03:04:05Z"}}}
 	}
-	return answer(200, shown(req, f.write(path, live, body, req.URL.Query().Get("fieldManager"), metav1.ManagedFieldsOperationApply, dry)))
+	return answer(200, selectMetadata(req, f.write(path, live, body, req.URL.Query().Get("fieldManager"), metav1.ManagedFieldsOperationApply, dry)))
 }
 
 // write merges a body into an object, as the given field manager.
 func (f *fakeTarget) write(path string, live *unstructured.Unstructured, body object, manager string, operation metav1.ManagedFieldsOperationType, dry bool) *unstructured.Unstructured {
 	out := live.DeepCopy()
-	owned := fieldsOf(body, "")
+	owned := getFields(body, "")
 	entries := []metav1.ManagedFieldsEntry{}
 	for _, entry := range out.GetManagedFields() {
 		fields := object{}
 		_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields)
 		if entry.Manager != manager {
-			if subtract(fields, owned); len(fields) > 0 {
-				entry.FieldsV1 = metav1.NewFieldsV1(encoded(fields))
+			if removeFields(fields, owned); len(fields) > 0 {
+				entry.FieldsV1 = metav1.NewFieldsV1(encodeJSON(fields))
 				entries = append(entries, entry)
 			}
 		} else if operation == metav1.ManagedFieldsOperationUpdate {
-			merge(owned, fields)
+			mergeFields(owned, fields)
 		}
 	}
-	merge(out.Object, body)
-	entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(encoded(owned))})
+	mergeFields(out.Object, body)
+	entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(encodeJSON(owned))})
 	out.SetManagedFields(entries)
 	if dry || reflect.DeepEqual(out.Object, live.Object) {
 		return out
@@ -178,12 +178,12 @@ func (f *fakeTarget) write(path string, live *unstructured.Unstructured, body ob
 	f.version++
 	out.SetResourceVersion(fmt.Sprint(f.version))
 	f.objects[path] = out
-	f.publish(kind, path, out)
+	f.sendEvent(kind, path, out)
 	return out
 }
 
-// fieldsOf returns the fields of a value in the form of managedFields.
-func fieldsOf(value object, path string) object {
+// getFields returns the fields of a value in the form of managedFields.
+func getFields(value object, path string) object {
 	out := object{}
 	for key, field := range value {
 		below := path + "." + key
@@ -192,7 +192,7 @@ func fieldsOf(value object, path string) object {
 		}
 		fields := object{}
 		if nested, isMap := field.(object); isMap {
-			if fields = fieldsOf(nested, below); len(fields) == 0 {
+			if fields = getFields(nested, below); len(fields) == 0 {
 				continue
 			}
 		}
@@ -201,36 +201,36 @@ func fieldsOf(value object, path string) object {
 	return out
 }
 
-// subtract removes the fields in b from a.
-func subtract(a, b object) {
+// removeFields removes the fields in b from a.
+func removeFields(a, b object) {
 	for key, field := range b {
 		nested, _ := a[key].(object)
-		subtract(nested, field.(object))
+		removeFields(nested, field.(object))
 		if len(nested) == 0 {
 			delete(a, key)
 		}
 	}
 }
 
-// merge writes the fields of b into a.
-func merge(a, b object) {
+// mergeFields writes the fields of b into a.
+func mergeFields(a, b object) {
 	for key, field := range b {
 		nested, isMap := field.(object)
 		if below, both := a[key].(object); both && isMap {
-			merge(below, nested)
+			mergeFields(below, nested)
 		} else {
 			a[key] = field
 		}
 	}
 }
 
-func encoded(value object) string {
+func encodeJSON(value object) string {
 	raw, _ := json.Marshal(value)
 	return string(raw)
 }
 
-// edit changes a field of the data of a ConfigMap, as another client.
-func (f *fakeTarget) edit(name, field, value string) {
+// setField changes a field of the data of a ConfigMap, as another client.
+func (f *fakeTarget) setField(name, field, value string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	path := "/api/v1/namespaces/" + ns + "/configmaps/" + name
@@ -246,8 +246,8 @@ func (f *fakeTarget) delete(name string) {
 	f.remove("/api/v1/namespaces/" + ns + "/configmaps/" + name)
 }
 
-// restore creates a deleted ConfigMap again, as another client that restores a backup.
-func (f *fakeTarget) restore(name string) {
+// createAgain creates a deleted ConfigMap again, as another client that restores a backup.
+func (f *fakeTarget) createAgain(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	path := "/api/v1/namespaces/" + ns + "/configmaps/" + name
@@ -257,7 +257,7 @@ func (f *fakeTarget) restore(name string) {
 		again.SetUID(types.UID(fmt.Sprint("uid-", f.version)))
 		again.SetResourceVersion(fmt.Sprint(f.version))
 		f.objects[path] = again
-		f.publish("ADDED", path, again)
+		f.sendEvent("ADDED", path, again)
 	}
 }
 
@@ -268,12 +268,12 @@ func (f *fakeTarget) has(name string) bool {
 	return f.objects["/api/v1/namespaces/"+ns+"/configmaps/"+name] != nil
 }
 
-// refuseCreations sets whether a quota refuses the creation of objects. It returns the numbers of writes and events so
+// setQuotaExceeded sets whether a quota refuses the creation of objects. It returns the numbers of writes and events so
 // far.
-func (f *fakeTarget) refuseCreations(full bool) (writes, events int) {
+func (f *fakeTarget) setQuotaExceeded(full bool) (writes, events int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.full = full
+	f.quotaExceeded = full
 	return f.writes, f.events
 }
 
@@ -284,14 +284,14 @@ func (f *fakeTarget) remove(path string) {
 		f.version++
 		gone := live.DeepCopy()
 		gone.SetResourceVersion(fmt.Sprint(f.version))
-		f.publish("DELETED", path, gone)
+		f.sendEvent("DELETED", path, gone)
 	}
 }
 
-// publish sends an event to all watches that select an object.
-func (f *fakeTarget) publish(kind, path string, live *unstructured.Unstructured) {
+// sendEvent sends an event to all watches that select an object.
+func (f *fakeTarget) sendEvent(kind, path string, live *unstructured.Unstructured) {
 	for w := range f.watches {
-		if !inCollection(path, w.path) {
+		if !isInCollection(path, w.path) {
 			continue
 		}
 		select {
@@ -303,13 +303,14 @@ func (f *fakeTarget) publish(kind, path string, live *unstructured.Unstructured)
 	}
 }
 
-// watch opens a watch. The events before it was opened are not sent, because no client waits between a list and a watch.
+// watch opens a watch. The events before it was opened are not sent, because no client waits between a list and a
+// watch.
 func (f *fakeTarget) watch(req *http.Request, path string) *http.Response {
 	switch {
 	case strings.HasSuffix(path, "/secrets"):
-		return refusal(403, metav1.StatusReasonForbidden, "secrets is forbidden: cannot watch resource secrets")
+		return newErrorResponse(403, metav1.StatusReasonForbidden, "secrets is forbidden: cannot watch resource secrets")
 	case req.URL.Query().Get("sendInitialEvents") == "true":
-		return refusal(422, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
+		return newErrorResponse(422, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
 	}
 	w := &fakeWatch{path: path, events: make(chan object, 10_000), done: req.Context().Done()}
 	f.mu.Lock()
@@ -321,7 +322,7 @@ func (f *fakeTarget) watch(req *http.Request, path string) *http.Response {
 			select {
 			case event := <-w.events:
 				live := &unstructured.Unstructured{Object: event["object"].(object)}
-				if _, err := fmt.Fprintln(writer, encoded(object{"type": event["type"], "object": shown(req, live)})); err != nil {
+				if _, err := fmt.Fprintln(writer, encodeJSON(object{"type": event["type"], "object": selectMetadata(req, live)})); err != nil {
 					return
 				}
 			case <-w.done:
@@ -342,13 +343,13 @@ func answer(code int, body object) *http.Response {
 	}
 }
 
-// refusal returns a response with an error.
-func refusal(code int, reason metav1.StatusReason, message string) *http.Response {
+// newErrorResponse returns a response with an error.
+func newErrorResponse(code int, reason metav1.StatusReason, message string) *http.Response {
 	return answer(code, object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": string(reason), "message": message})
 }
 
-// notFound returns the response for an object that does not exist.
-func notFound(path string) *http.Response {
+// newNotFoundResponse returns the response for an object that does not exist.
+func newNotFoundResponse(path string) *http.Response {
 	parts := strings.Split(path, "/")
 	kind, name := parts[len(parts)-2], parts[len(parts)-1]
 	return answer(404, object{

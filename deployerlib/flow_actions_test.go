@@ -24,9 +24,9 @@ import (
 func TestExactlyOneAction(t *testing.T) {
 	operations := []lsv1alpha1.Operation{"", lsv1alpha1.ReconcileOperation, contract.AbortOperation, lsv1alpha1.ForceReconcileOperation, lsv1alpha1.TestReconcileOperation, "strange"}
 	states := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.InitDelete, phases.Succeeded, phases.Failed, phases.DeleteFailed, "Strange"}
-	jobs := map[string]change{
-		"none": func(*lsv1alpha1.DeployItem) {}, "open": job("2"),
-		"done": func(di *lsv1alpha1.DeployItem) { job("1")(di); di.Status.JobIDFinished = "1" },
+	jobs := map[string]itemOption{
+		"none": func(*lsv1alpha1.DeployItem) {}, "open": withJob("2"),
+		"done": func(di *lsv1alpha1.DeployItem) { withJob("1")(di); di.Status.JobIDFinished = "1" },
 	}
 	for _, op := range operations {
 		for _, phase := range states {
@@ -34,15 +34,15 @@ func TestExactlyOneAction(t *testing.T) {
 				for _, deleting := range []bool{false, true} {
 					for _, forced := range []bool{false, true} {
 						name := fmt.Sprintf("op %q phase %q job %s deleting %t forced %t", op, phase, jobName, deleting, forced)
-						oneAction(t, name, forced, func(di *lsv1alpha1.DeployItem) {
-							finished(phase)(di)
+						checkOneAction(t, name, forced, func(di *lsv1alpha1.DeployItem) {
+							withFinishedRun(phase)(di)
 							jobChange(di)
-							di.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Some"})
+							di.Status.ProviderStatus = toRaw(map[string]any{"apiVersion": "v1", "kind": "Some"})
 							if op != "" {
-								operation(op)(di)
+								withOperation(op)(di)
 							}
 							if deleting {
-								deleted(di)
+								withDeletion(di)
 							}
 						})
 					}
@@ -52,19 +52,19 @@ func TestExactlyOneAction(t *testing.T) {
 	}
 }
 
-// oneAction makes one attempt and checks that it calls at most one action. It also checks other rules that apply to
-// every attempt. If the parameter `forced` is true, a hook forces a run.
-func oneAction(t *testing.T, name string, forced bool, c change) {
+// checkOneAction makes one attempt and checks that it calls at most one action. It also checks other rules that apply
+// to every attempt. If the parameter `forced` is true, a hook forces a run.
+func checkOneAction(t *testing.T, name string, forced bool, c itemOption) {
 	t.Helper()
-	w := newWorld(t, items(c), withHooks())
+	w := newTestEnv(t, newItems(c), withHooks())
 	if forced {
-		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
+		w.setHookResult(extension.ShouldReconcileHook, newHookResult(false, 0), nil)
 	}
-	before := w.stored()
-	w.pass()
-	calls := w.fake.Calls(key)
+	before := w.getItem()
+	w.runAttempt()
+	calls := w.fake.ListCalls(key)
 	if len(calls) > 1 {
-		t.Errorf("%s: calls %v", name, w.actions())
+		t.Errorf("%s: calls %v", name, w.listActions())
 		return
 	}
 	specific := 0
@@ -76,7 +76,7 @@ func oneAction(t *testing.T, name string, forced bool, c change) {
 	if specific != len(calls) { // each call has exactly one specific Before hook [L52]
 		t.Errorf("%s: %d Before hooks for %d calls", name, specific, len(calls))
 	}
-	after := w.stored()
+	after := w.getItem()
 	if after == nil {
 		return
 	}
@@ -90,118 +90,118 @@ func oneAction(t *testing.T, name string, forced bool, c change) {
 }
 
 func TestActionPrecedence(t *testing.T) {
-	abort, force := operation(contract.AbortOperation), operation(lsv1alpha1.ForceReconcileOperation)
+	abort, force := withOperation(contract.AbortOperation), withOperation(lsv1alpha1.ForceReconcileOperation)
 	tests := map[string]struct {
-		changes []change
+		changes []itemOption
 		want    contract.Action
 	}{
-		"abort precedes delete [L35]":                {[]change{running(0), abort, deleted}, contract.ActionAbort},
-		"force-reconcile precedes delete [L35]":      {[]change{running(0), force, deleted}, contract.ActionForceReconcile},
-		"delete precedes reconcile [L33] [L35]":      {[]change{running(0), deleted}, contract.ActionDelete},
-		"abort [L31]":                                {[]change{running(0), abort}, contract.ActionAbort},
-		"force-reconcile [L32]":                      {[]change{running(0), force}, contract.ActionForceReconcile},
-		"reconcile is the default [L34]":             {[]change{running(0)}, contract.ActionReconcile},
-		"abort of a job [L31]":                       {[]change{runningJob("1", 0), abort}, contract.ActionAbort},
-		"force-reconcile of an unfinished job [L32]": {[]change{job("1"), force}, contract.ActionForceReconcile},
-		"force-reconcile of a finished item [Lx7]":   {[]change{finished(phases.Succeeded), force}, contract.ActionForceReconcile},
-		"deletion without a new generation [Lx7]":    {[]change{finished(phases.Succeeded), deleted}, contract.ActionDelete},
+		"abort precedes delete [L35]":                {[]itemOption{withRun(0), abort, withDeletion}, contract.ActionAbort},
+		"force-reconcile precedes delete [L35]":      {[]itemOption{withRun(0), force, withDeletion}, contract.ActionForceReconcile},
+		"delete precedes reconcile [L33] [L35]":      {[]itemOption{withRun(0), withDeletion}, contract.ActionDelete},
+		"abort [L31]":                                {[]itemOption{withRun(0), abort}, contract.ActionAbort},
+		"force-reconcile [L32]":                      {[]itemOption{withRun(0), force}, contract.ActionForceReconcile},
+		"reconcile is the default [L34]":             {[]itemOption{withRun(0)}, contract.ActionReconcile},
+		"abort of a job [L31]":                       {[]itemOption{withRunningJob("1", 0), abort}, contract.ActionAbort},
+		"force-reconcile of an unfinished job [L32]": {[]itemOption{withJob("1"), force}, contract.ActionForceReconcile},
+		"force-reconcile of a finished item [Lx7]":   {[]itemOption{withFinishedRun(phases.Succeeded), force}, contract.ActionForceReconcile},
+		"deletion without a new generation [Lx7]":    {[]itemOption{withFinishedRun(phases.Succeeded), withDeletion}, contract.ActionDelete},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, items(test.changes...))
-			w.pass()
-			w.wantCalls(test.want)
+			w := newTestEnv(t, newItems(test.changes...))
+			w.runAttempt()
+			w.expectCalls(test.want)
 		})
 	}
 	t.Run("delete follows a force-reconcile and an abort [L35]", func(t *testing.T) {
-		for _, first := range []change{abort, force} {
-			w := newWorld(t, items(running(-2*time.Minute), first, deleted)) // the run began before the deletion
-			w.pass()
+		for _, first := range []itemOption{abort, force} {
+			w := newTestEnv(t, newItems(withRun(-2*time.Minute), first, withDeletion)) // the run began before the deletion
+			w.runAttempt()
 			for range 3 {
-				if w.stored() != nil {
-					w.pass()
+				if w.getItem() != nil {
+					w.runAttempt()
 				}
 			}
-			if w.stored() != nil || w.fake.Count(key, contract.ActionDelete) != 1 {
-				t.Errorf("calls %v, item gone: %t", w.actions(), w.stored() == nil)
+			if w.getItem() != nil || w.fake.CountCalls(key, contract.ActionDelete) != 1 {
+				t.Errorf("calls %v, item gone: %t", w.listActions(), w.getItem() == nil)
 			}
 		}
 	})
 	t.Run("an abort that comes too late is only removed [Lx7]", func(t *testing.T) {
-		w := newWorld(t, items(finished(phases.Succeeded), abort, annotation(contract.AbortTimestampAnnotation, t0.Format(time.RFC3339))))
-		w.pass()
-		w.wantCalls()
-		if len(w.stored().Annotations) != 0 {
-			t.Errorf("annotations %v", w.stored().Annotations)
+		w := newTestEnv(t, newItems(withFinishedRun(phases.Succeeded), abort, withAnnotation(contract.AbortTimestampAnnotation, t0.Format(time.RFC3339))))
+		w.runAttempt()
+		w.expectCalls()
+		if len(w.getItem().Annotations) != 0 {
+			t.Errorf("annotations %v", w.getItem().Annotations)
 		}
-		w.wantSent("patch")
+		w.expectRequests("patch")
 	})
 }
 
 func TestDefaultFlow(t *testing.T) {
 	t.Run("a deleted item causes neither an error nor a requeue [L23]", func(t *testing.T) {
-		w := newWorld(t, nil, withHooks())
-		ended := w.pass()
+		w := newTestEnv(t, nil, withHooks())
+		ended := w.runAttempt()
 		if ended.Err != nil || ended.Queue.RequeueAfter != 0 || len(w.hooks.Types()) != 1 {
 			t.Errorf("got %+v after hooks %v", ended, w.hooks.Types())
 		}
-		if w.Known() != 0 {
+		if w.NumItems() != 0 {
 			t.Error("the item is still remembered")
 		}
 	})
 	t.Run("the deployer is responsible for an item without a target, and for each item without selectors [L24]", func(t *testing.T) {
-		for _, s := range []setup{withSelector(), withHooks()} {
-			w := newWorld(t, items(job("1")), s)
-			w.pass()
-			w.wantCalls(contract.ActionReconcile)
+		for _, s := range []envOption{withSelector(), withHooks()} {
+			w := newTestEnv(t, newItems(withJob("1")), s)
+			w.runAttempt()
+			w.expectCalls(contract.ActionReconcile)
 		}
-		w := newWorld(t, append(items(job("1"), withTarget), target("any")))
-		w.pass()
-		w.wantCalls(contract.ActionReconcile)
+		w := newTestEnv(t, append(newItems(withJob("1"), withTarget), newTarget("any")))
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile)
 	})
 	t.Run("items of other deployers are never written [C1] [C2] [L24] [L25]", func(t *testing.T) {
 		for name, objects := range map[string][]client.Object{
-			"type":           items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "other" }),
-			"target":         append(items(job("1"), withTarget), target("other")),
-			"missing target": items(job("1"), withTarget),
+			"type":           newItems(withJob("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "other" }),
+			"target":         append(newItems(withJob("1"), withTarget), newTarget("other")),
+			"missing target": newItems(withJob("1"), withTarget),
 		} {
-			w := newWorld(t, objects, withSelector())
-			w.pass()
-			if sent := w.sent(); len(sent) != 0 {
+			w := newTestEnv(t, objects, withSelector())
+			w.runAttempt()
+			if sent := w.popRequests(); len(sent) != 0 {
 				t.Errorf("%s: requests %v", name, sent)
 			}
 		}
 	})
 	t.Run("the deployer is responsible for items with matching labels only", func(t *testing.T) {
-		w := newWorld(t, items(job("1")), withArgs(func(args *deployerlib.DeployerArgs) {
+		w := newTestEnv(t, newItems(withJob("1")), withArgs(func(args *deployerlib.DeployerArgs) {
 			selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"shard": "1"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			args.ItemSelector = selector
 		}))
-		w.pass()
-		w.wantCalls()
-		w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"shard": "1"} })
-		w.pass()
-		w.wantCalls(contract.ActionReconcile)
+		w.runAttempt()
+		w.expectCalls()
+		w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"shard": "1"} })
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile)
 	})
 	t.Run("annotations are removed after the start of the run is stored [L26] [C3] [C5]", func(t *testing.T) {
-		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation), annotation(lsv1alpha1.ReconcileTimestampAnnotation, t0.Format(time.RFC3339))))
-		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
-			if di := w.stored(); len(di.Annotations) != 0 || !contract.HasOurFinalizer(di) {
+		w := newTestEnv(t, newItems(withOperation(lsv1alpha1.ReconcileOperation), withAnnotation(lsv1alpha1.ReconcileTimestampAnnotation, t0.Format(time.RFC3339))))
+		w.fake.QueueAnswers(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+			if di := w.getItem(); len(di.Annotations) != 0 || !contract.HasLandscaperFinalizer(di) {
 				t.Errorf("when the deployer ran: annotations %v, finalizers %v [Lx6]", di.Annotations, di.Finalizers)
 			}
 			return nil
 		})
-		w.pass()
-		w.wantSent("patch status", "patch", "patch status")
+		w.runAttempt()
+		w.expectRequests("patch status", "patch", "patch status")
 	})
 	t.Run("a changed generation starts a run [L27] [C7]", func(t *testing.T) {
-		w := newWorld(t, items(finished(phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Generation = 5 }))
-		w.pass()
-		w.wantCalls(contract.ActionReconcile)
-		if got := w.stored().Status.ObservedGeneration; got != 5 {
+		w := newTestEnv(t, newItems(withFinishedRun(phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Generation = 5 }))
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile)
+		if got := w.getItem().Status.ObservedGeneration; got != 5 {
 			t.Errorf("observedGeneration %d", got)
 		}
 	})
@@ -210,18 +210,18 @@ func TestDefaultFlow(t *testing.T) {
 			phases.Succeeded: false, phases.Failed: false, "Aborted": false,
 			phases.Init: true, phases.Progressing: true, phases.Deleting: true, phases.Completing: true, "": true, "Strange": true,
 		} {
-			w := newWorld(t, items(finished(phase), func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = at(0) }))
-			w.pass()
-			if called := len(w.actions()) == 1; called != want {
+			w := newTestEnv(t, newItems(withFinishedRun(phase), func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = newTime(0) }))
+			w.runAttempt()
+			if called := len(w.listActions()) == 1; called != want {
 				t.Errorf("phase %q: called %t, want %t", phase, called, want)
 			}
 		}
 	})
 	t.Run("the deployer receives the phase Init or InitDelete, regardless of the stored phase [C9]", func(t *testing.T) {
-		for _, changes := range [][]change{{running(0)}, {runningJob("1", 0)}, {runningJob("1", 0), deleted}} {
-			w := newWorld(t, items(changes...))
-			w.pass()
-			call := w.fake.Calls(key)[0]
+		for _, changes := range [][]itemOption{{withRun(0)}, {withRunningJob("1", 0)}, {withRunningJob("1", 0), withDeletion}} {
+			w := newTestEnv(t, newItems(changes...))
+			w.runAttempt()
+			call := w.fake.ListCalls(key)[0]
 			want := phases.Init
 			if call.Action == contract.ActionDelete {
 				want = phases.InitDelete
@@ -232,103 +232,103 @@ func TestDefaultFlow(t *testing.T) {
 		}
 	})
 	t.Run("the status names the deployer [C11]", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.pass()
-		if got := w.stored().Status.Deployer; got != deployer() {
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.runAttempt()
+		if got := w.getItem().Status.Deployer; got != newDeployerInfo() {
 			t.Errorf("status.deployer is %+v", got)
 		}
 	})
 	t.Run("the finalizer is removed only after Delete succeeded [Lx6] [C13]", func(t *testing.T) {
-		w := newWorld(t, objectsFor(extension.BeforeDeleteHook))
-		w.fake.On(contract.ActionDelete, landscapertest.Fail(errBoom), landscapertest.Wait("pods", time.Second), landscapertest.Phase(phases.Deleting))
+		w := newTestEnv(t, newObjectsFor(extension.BeforeDeleteHook))
+		w.fake.QueueAnswers(contract.ActionDelete, landscapertest.ReturnError(errBoom), landscapertest.ReturnWaitFor("pods", time.Second), landscapertest.SetPhase(phases.Deleting))
 		for range 3 {
-			w.pass()
-			if !contract.HasOurFinalizer(w.stored()) {
+			w.runAttempt()
+			if !contract.HasLandscaperFinalizer(w.getItem()) {
 				t.Fatal("the finalizer was removed too early")
 			}
 			w.clock.Step(time.Minute)
 		}
-		w.pass()
-		if w.stored() != nil {
+		w.runAttempt()
+		if w.getItem() != nil {
 			t.Error("the item is still there")
 		}
 	})
 	t.Run("a deletion without uninstall, or of an item that was never deployed, calls no method [C12]", func(t *testing.T) {
-		for _, changes := range [][]change{
-			{finishedJob("1", phases.Succeeded), job("2"), deleted, annotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")},
-			{job("1"), deleted, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil }},
+		for _, changes := range [][]itemOption{
+			{withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion, withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")},
+			{withJob("1"), withDeletion, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil }},
 		} {
-			w := newWorld(t, items(changes...))
-			w.pass()
-			w.wantCalls()
-			if w.stored() != nil {
+			w := newTestEnv(t, newItems(changes...))
+			w.runAttempt()
+			w.expectCalls()
+			if w.getItem() != nil {
 				t.Error("the item is still there")
 			}
 		}
 	})
 	t.Run("a job continues after a crash [C14]", func(t *testing.T) {
-		w := newWorld(t, items(runningJob("1", -time.Minute)))
-		w.pass()
-		w.wantCalls(contract.ActionReconcile)
-		if s := w.stored().Status; s.JobIDFinished != "1" || !s.TransitionTimes.InitTime.Time.Equal(t0.Add(-time.Minute)) {
+		w := newTestEnv(t, newItems(withRunningJob("1", -time.Minute)))
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile)
+		if s := w.getItem().Status; s.JobIDFinished != "1" || !s.TransitionTimes.InitTime.Time.Equal(t0.Add(-time.Minute)) {
 			t.Errorf("status = %+v, want jobIDFinished 1 and the init time of the start", s)
 		}
-		w.wantSent("patch", "patch status") // the first request only checks the version of the item; the second one stores the outcome
+		w.expectRequests("patch", "patch status") // the first request only checks the version of the item; the second one stores the outcome
 	})
 	t.Run("an unchanged item is finished without a call [C15]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2"), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true }))
-		w.pass()
-		w.wantCalls()
-		w.wantSent("patch status")
-		if s := w.stored().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true }))
+		w.runAttempt()
+		w.expectCalls()
+		w.expectRequests("patch status")
+		if s := w.getItem().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
 			t.Errorf("status = %+v, want jobIDFinished 2 and phase Succeeded", s)
 		}
 	})
 	t.Run("test-reconcile starts a new job [C15]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.TestReconcileOperation)))
-		w.pass()
-		s := w.stored().Status
-		if s.JobID == "1" || s.JobID != s.JobIDFinished || len(w.stored().Annotations) != 0 {
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withOperation(lsv1alpha1.TestReconcileOperation)))
+		w.runAttempt()
+		s := w.getItem().Status
+		if s.JobID == "1" || s.JobID != s.JobIDFinished || len(w.getItem().Annotations) != 0 {
 			t.Errorf("status = %+v, want a finished job other than 1, and no annotations", s)
 		}
 	})
 	t.Run("force-reconcile is removed after its run [Lx8]", func(t *testing.T) {
-		w := newWorld(t, items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)))
-		w.fake.On(contract.ActionForceReconcile, landscapertest.Fail(errBoom))
-		w.pass()
-		if w.stored().Annotations[lsv1alpha1.OperationAnnotation] == "" {
+		w := newTestEnv(t, newItems(withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation)))
+		w.fake.QueueAnswers(contract.ActionForceReconcile, landscapertest.ReturnError(errBoom))
+		w.runAttempt()
+		if w.getItem().Annotations[lsv1alpha1.OperationAnnotation] == "" {
 			t.Error("the annotation was removed although the call failed")
 		}
 		w.clock.Step(time.Minute)
-		w.pass()
-		if w.stored().Annotations[lsv1alpha1.OperationAnnotation] != "" {
+		w.runAttempt()
+		if w.getItem().Annotations[lsv1alpha1.OperationAnnotation] != "" {
 			t.Error("the annotation is still there")
 		}
-		w.wantCalls(contract.ActionForceReconcile, contract.ActionForceReconcile)
+		w.expectCalls(contract.ActionForceReconcile, contract.ActionForceReconcile)
 	})
 	t.Run("a missing target or context is reported and retried [Lx9]", func(t *testing.T) {
-		w := newWorld(t, items(job("1"), withTarget))
-		ended := w.pass()
-		s := w.stored().Status
+		w := newTestEnv(t, newItems(withJob("1"), withTarget))
+		ended := w.runAttempt()
+		s := w.getItem().Status
 		if s.Phase != phases.Init || s.LastError == nil || !strings.Contains(s.LastError.Message, `target "target" not found`) || ended.Queue.RequeueAfter <= 0 {
 			t.Errorf("phase %q, lastError %+v, queue %s", s.Phase, s.LastError, ended.Queue.RequeueAfter)
 		}
-		w.wantSent("patch status")
-		if err := w.client.Create(t.Context(), target("any")); err != nil {
+		w.expectRequests("patch status")
+		if err := w.client.Create(t.Context(), newTarget("any")); err != nil {
 			t.Fatal(err)
 		}
 		w.clock.Step(time.Minute)
-		w.pass()
-		w.wantCalls(contract.ActionReconcile)
-		if contract.GetCondition(w.stored().Status.Conditions, contract.ConditionDeployed) != nil {
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile)
+		if contract.GetCondition(w.getItem().Status.Conditions, contract.ConditionDeployed) != nil {
 			t.Error("the condition Deployed=False stayed although the deployer ran")
 		}
 	})
 	t.Run("a panic of the deployer becomes an error of the item [Lx10]", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, landscapertest.Panic("ouch"))
-		ended := w.pass()
-		if e := w.stored().Status.LastError; e == nil || e.Message != "panic: ouch" || ended.Queue.RequeueAfter <= 0 {
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.Panic("ouch"))
+		ended := w.runAttempt()
+		if e := w.getItem().Status.LastError; e == nil || e.Message != "panic: ouch" || ended.Queue.RequeueAfter <= 0 {
 			t.Errorf("lastError %+v, queue %s", e, ended.Queue.RequeueAfter)
 		}
 	})
@@ -336,10 +336,10 @@ func TestDefaultFlow(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	t.Run("each new error causes one event", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Fail(errBoom), landscapertest.Fail(fmt.Errorf("bang")))
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnError(errBoom), landscapertest.ReturnError(errBoom), landscapertest.ReturnError(fmt.Errorf("bang")))
 		for range 3 {
-			w.pass()
+			w.runAttempt()
 			w.clock.Step(time.Minute)
 		}
 		want := []string{"ReconcileFailed: boom", "ReconcileFailed: bang"}

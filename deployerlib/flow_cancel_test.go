@@ -17,15 +17,15 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// popped is a reconcile that runs in the background.
-type popped struct {
-	w    *world
+// pendingReconcile is a reconcile that runs in the background.
+type pendingReconcile struct {
+	w    *testEnv
 	done chan reconcile.Result
 }
 
-// pop starts a reconcile of the item in the background, as if the item were taken from the queue.
-func (w *world) pop(ctx context.Context) popped {
-	p := popped{w: w, done: make(chan reconcile.Result, 1)}
+// startReconcile starts a reconcile of the item in the background, as if the item were taken from the queue.
+func (w *testEnv) startReconcile(ctx context.Context) pendingReconcile {
+	p := pendingReconcile{w: w, done: make(chan reconcile.Result, 1)}
 	go func() {
 		res, err := w.Reconcile(ctx, key)
 		if err != nil {
@@ -36,8 +36,8 @@ func (w *world) pop(ctx context.Context) popped {
 	return p
 }
 
-// end waits for the reconcile to end and returns its result.
-func (p popped) end() reconcile.Result {
+// wait waits for the reconcile to end and returns its result.
+func (p pendingReconcile) wait() reconcile.Result {
 	p.w.t.Helper()
 	select {
 	case res := <-p.done:
@@ -48,18 +48,18 @@ func (p popped) end() reconcile.Result {
 	}
 }
 
-// running waits until the n-th call of an action has begun.
-func (w *world) running(action contract.Action, n int) {
+// waitForCall waits until the n-th call of an action has begun.
+func (w *testEnv) waitForCall(action contract.Action, n int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := w.fake.AwaitCall(ctx, key, action, n); err != nil {
+	if _, err := w.fake.WaitForCall(ctx, key, action, n); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // stepWhenWaiting waits until the given number of timers run, and then advances the clock by d.
-func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
+func (w *testEnv) stepWhenWaiting(waiters int, d time.Duration) {
 	w.t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
@@ -76,106 +76,106 @@ func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
 
 func TestCancelledCalls(t *testing.T) {
 	t.Run("abort cancels the call, then Abort runs and the item fails [C4] [L31]", func(t *testing.T) {
-		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation)))
-		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
-		p := w.pop(t.Context())
-		w.running(contract.ActionReconcile, 1)
-		w.Event(w.update(operation(contract.AbortOperation)))
-		if res := p.end(); res.RequeueAfter != 1 {
+		w := newTestEnv(t, newItems(withOperation(lsv1alpha1.ReconcileOperation)))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntilCancelled())
+		p := w.startReconcile(t.Context())
+		w.waitForCall(contract.ActionReconcile, 1)
+		w.HandleEvent(w.updateItem(withOperation(contract.AbortOperation)))
+		if res := p.wait(); res.RequeueAfter != 1 {
 			t.Errorf("got the requeue after %s, want it immediately", res.RequeueAfter)
 		}
-		if s := w.stored().Status; s.LastError != nil {
+		if s := w.getItem().Status; s.LastError != nil {
 			t.Errorf("the cancellation became the item's error: %+v", s.LastError)
 		}
 		w.reconcile()
-		w.wantCalls(contract.ActionReconcile, contract.ActionAbort)
-		call := w.fake.Calls(key)[0]
+		w.expectCalls(contract.ActionReconcile, contract.ActionAbort)
+		call := w.fake.ListCalls(key)[0]
 		if !errors.Is(call.Cause, deployerlib.ErrAborted) {
 			t.Errorf("cause = %v, want %v", call.Cause, deployerlib.ErrAborted)
 		}
-		if di := w.stored(); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.AbortedReason || len(di.Annotations) != 0 {
+		if di := w.getItem(); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.AbortedReason || len(di.Annotations) != 0 {
 			t.Errorf("annotations %v, status %+v", di.Annotations, di.Status)
 		}
 	})
 	t.Run("an interrupt cancels the call, Abort runs, and only the provider status is written", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
-			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.RunInOrder(landscapertest.UpdateStatus(func(s *lsv1alpha1.DeployItemStatus) {
+			s.ProviderStatus = toRaw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
 			s.Phase = phases.Progressing
-		}), landscapertest.UntilCancelled()))
-		p := w.pop(t.Context())
-		w.running(contract.ActionReconcile, 1)
-		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed }))
-		p.end()
-		w.wantCalls(contract.ActionReconcile, contract.ActionAbort)
-		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrInterrupted) {
-			t.Errorf("cause = %v, want %v", w.fake.Calls(key)[0].Cause, deployerlib.ErrInterrupted)
+		}), landscapertest.BlockUntilCancelled()))
+		p := w.startReconcile(t.Context())
+		w.waitForCall(contract.ActionReconcile, 1)
+		w.HandleEvent(w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed }))
+		p.wait()
+		w.expectCalls(contract.ActionReconcile, contract.ActionAbort)
+		if !errors.Is(w.fake.ListCalls(key)[0].Cause, deployerlib.ErrInterrupted) {
+			t.Errorf("cause = %v, want %v", w.fake.ListCalls(key)[0].Cause, deployerlib.ErrInterrupted)
 		}
-		if s := w.stored().Status; s.Phase != phases.Failed || s.ProviderStatus == nil || s.LastError != nil {
+		if s := w.getItem().Status; s.Phase != phases.Failed || s.ProviderStatus == nil || s.LastError != nil {
 			t.Errorf("status = %+v, want phase Failed, a providerStatus and no lastError", s)
 		}
 	})
 	t.Run("the deadline cancels the call and fails the item, and Abort does not run", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
-		p := w.pop(t.Context())
-		w.running(contract.ActionReconcile, 1)
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntilCancelled())
+		p := w.startReconcile(t.Context())
+		w.waitForCall(contract.ActionReconcile, 1)
 		w.clock.Step(contract.DefaultTimeout)
-		p.end()
-		w.wantCalls(contract.ActionReconcile)
-		s := w.stored().Status
+		p.wait()
+		w.expectCalls(contract.ActionReconcile)
+		s := w.getItem().Status
 		if s.Phase != phases.Failed || s.JobIDFinished != "1" || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason || !slices.Equal(s.LastError.Codes, []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorTimeout}) {
 			t.Errorf("status %+v, error %+v", s, s.LastError)
 		}
-		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrDeadline) {
-			t.Errorf("cause = %v, want %v", w.fake.Calls(key)[0].Cause, deployerlib.ErrDeadline)
+		if !errors.Is(w.fake.ListCalls(key)[0].Cause, deployerlib.ErrDeadline) {
+			t.Errorf("cause = %v, want %v", w.fake.ListCalls(key)[0].Cause, deployerlib.ErrDeadline)
 		}
 	})
 	t.Run("a cancelled call that returns nil is not finished", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
+		w := newTestEnv(t, newItems(withJob("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
-		p := w.pop(t.Context())
-		w.running(contract.ActionReconcile, 1)
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockIgnoringContext(release))
+		p := w.startReconcile(t.Context())
+		w.waitForCall(contract.ActionReconcile, 1)
 		w.clock.Step(contract.DefaultTimeout)
 		close(release)
-		p.end()
-		if s := w.stored().Status; s.Phase != phases.Failed {
+		p.wait()
+		if s := w.getItem().Status; s.Phase != phases.Failed {
 			t.Errorf("phase = %q, want %q", s.Phase, phases.Failed)
 		}
 	})
 	t.Run("the removal of the item cancels the call", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
-		p := w.pop(t.Context())
-		w.running(contract.ActionReconcile, 1)
-		w.update(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
-		if err := w.client.Delete(t.Context(), item()); err != nil {
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntilCancelled())
+		p := w.startReconcile(t.Context())
+		w.waitForCall(contract.ActionReconcile, 1)
+		w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
+		if err := w.client.Delete(t.Context(), newItem()); err != nil {
 			t.Fatal(err)
 		}
-		w.Gone(item())
-		p.end()
+		w.HandleDelete(newItem())
+		p.wait()
 		w.reconcile()
-		if w.Known() != 0 {
+		if w.NumItems() != 0 {
 			t.Error("the item is still remembered")
 		}
 	})
 	t.Run("events without a relevant change do not cancel the call", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
+		w := newTestEnv(t, newItems(withJob("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
-		p := w.pop(t.Context())
-		w.running(contract.ActionReconcile, 1)
-		if w.Event(w.stored()) {
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntil(release))
+		p := w.startReconcile(t.Context())
+		w.waitForCall(contract.ActionReconcile, 1)
+		if w.HandleEvent(w.getItem()) {
 			t.Error("the library's own write leads to a reconcile")
 		}
-		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }))
+		w.HandleEvent(w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }))
 		close(release)
-		p.end()
-		if call := w.fake.Calls(key)[0]; call.Cause != nil {
+		p.wait()
+		if call := w.fake.ListCalls(key)[0]; call.Cause != nil {
 			t.Errorf("cause = %v, want nil", call.Cause)
 		}
-		if s := w.stored().Status; s.JobIDFinished != "1" {
+		if s := w.getItem().Status; s.JobIDFinished != "1" {
 			t.Errorf("status = %+v, want jobIDFinished 1", s)
 		}
 	})
@@ -183,64 +183,64 @@ func TestCancelledCalls(t *testing.T) {
 
 func TestShutdown(t *testing.T) {
 	t.Run("a shutdown lets the call return within the grace period", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
+		w := newTestEnv(t, newItems(withJob("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntil(release))
 		ctx, cancel := context.WithCancel(t.Context())
-		p := w.pop(ctx)
-		w.running(contract.ActionReconcile, 1)
+		p := w.startReconcile(ctx)
+		w.waitForCall(contract.ActionReconcile, 1)
 		cancel()
 		close(release)
-		p.end()
-		if s := w.stored().Status; s.Phase != phases.Succeeded || w.fake.Calls(key)[0].Cause != nil {
-			t.Errorf("phase %q, cause %v", s.Phase, w.fake.Calls(key)[0].Cause)
+		p.wait()
+		if s := w.getItem().Status; s.Phase != phases.Succeeded || w.fake.ListCalls(key)[0].Cause != nil {
+			t.Errorf("phase %q, cause %v", s.Phase, w.fake.ListCalls(key)[0].Cause)
 		}
 	})
 	t.Run("a shutdown cancels the call after the grace period, and the job stays unfinished without an error", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntilCancelled())
 		ctx, cancel := context.WithCancel(t.Context())
-		p := w.pop(ctx)
-		w.running(contract.ActionReconcile, 1)
+		p := w.startReconcile(ctx)
+		w.waitForCall(contract.ActionReconcile, 1)
 		cancel()
 		w.stepWhenWaiting(2, deployerlib.DefaultGracePeriod) // the timers of the deadline and of the grace period
-		p.end()
-		s := w.stored().Status
-		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrShutdown) || s.Phase != phases.Init || s.LastError != nil || s.JobIDFinished != "" {
-			t.Errorf("cause %v, status %+v", w.fake.Calls(key)[0].Cause, s)
+		p.wait()
+		s := w.getItem().Status
+		if !errors.Is(w.fake.ListCalls(key)[0].Cause, deployerlib.ErrShutdown) || s.Phase != phases.Init || s.LastError != nil || s.JobIDFinished != "" {
+			t.Errorf("cause %v, status %+v", w.fake.ListCalls(key)[0].Cause, s)
 		}
 	})
 	t.Run("no reconcile starts after a shutdown", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
+		w := newTestEnv(t, newItems(withJob("1")))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		w.pop(ctx).end()
-		w.wantCalls()
+		w.startReconcile(ctx).wait()
+		w.expectCalls()
 	})
 }
 
 func TestCallThatIgnoresCancellation(t *testing.T) {
 	release := make(chan struct{})
-	w := newWorld(t, items(job("1")))
-	w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
-	p := w.pop(t.Context())
-	w.running(contract.ActionReconcile, 1)
+	w := newTestEnv(t, newItems(withJob("1")))
+	w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockIgnoringContext(release))
+	p := w.startReconcile(t.Context())
+	w.waitForCall(contract.ActionReconcile, 1)
 	w.clock.Step(contract.DefaultTimeout)
 	w.stepWhenWaiting(1, deployerlib.DefaultGracePeriod)
-	p.end() // the worker is free although the call still runs
-	s := w.stored().Status
+	p.wait() // the worker is free although the call still runs
+	s := w.getItem().Status
 	if s.Phase != phases.Failed || s.JobIDFinished != "1" || s.LastError == nil || s.LastError.Reason != "CancellationIgnored" {
 		t.Errorf("status %+v, error %+v", s, s.LastError)
 	}
-	w.update(job("2"))
+	w.updateItem(withJob("2"))
 	w.reconcile()
-	w.wantCalls(contract.ActionReconcile) // there is no second call while the first one still runs
-	if !w.Quarantined(key) {
+	w.expectCalls(contract.ActionReconcile) // there is no second call while the first one still runs
+	if !w.IsQuarantined(key) {
 		t.Fatal("the item is not quarantined")
 	}
 	close(release)
 	deadline := time.After(20 * time.Second)
-	for w.Quarantined(key) {
+	for w.IsQuarantined(key) {
 		select {
 		case <-deadline:
 			t.Fatal("the quarantine was not lifted when the call returned")
@@ -248,56 +248,56 @@ func TestCallThatIgnoresCancellation(t *testing.T) {
 		}
 	}
 	w.reconcile()
-	w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
-	if s := w.stored().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
+	w.expectCalls(contract.ActionReconcile, contract.ActionReconcile)
+	if s := w.getItem().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
 		t.Errorf("status = %+v, want jobIDFinished 2 and phase Succeeded", s)
 	}
-	if faults := w.fake.Faults(); len(faults) > 0 {
+	if faults := w.fake.OverlappingCalls(); len(faults) > 0 {
 		t.Errorf("faults = %v, want none", faults)
 	}
 }
 
 func TestAbort(t *testing.T) {
-	abort := operation(contract.AbortOperation)
+	abort := withOperation(contract.AbortOperation)
 	t.Run("errors of Abort are retried until the deadline, and then the item fails", func(t *testing.T) {
-		w := newWorld(t, items(running(0), abort))
-		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errBoom))
-		w.pass()
-		if s := w.stored().Status; s.Phase != phases.Progressing || s.LastError == nil {
+		w := newTestEnv(t, newItems(withRun(0), abort))
+		w.fake.SetDefaultAnswer(contract.ActionAbort, landscapertest.ReturnError(errBoom))
+		w.runAttempt()
+		if s := w.getItem().Status; s.Phase != phases.Progressing || s.LastError == nil {
 			t.Errorf("status = %+v, want phase Progressing and a lastError", s)
 		}
 		w.clock.Step(contract.AbortTimeout)
-		w.pass()
-		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError.Reason != contract.AbortingTimeoutReason {
+		w.runAttempt()
+		if s := w.getItem().Status; s.Phase != phases.Failed || s.LastError.Reason != contract.AbortingTimeoutReason {
 			t.Errorf("status %+v, error %+v", s, s.LastError)
 		}
-		w.wantCalls(contract.ActionAbort)
+		w.expectCalls(contract.ActionAbort)
 	})
 	t.Run("a withdrawn abort does not shorten the deadline of the next abort", func(t *testing.T) {
-		w := newWorld(t, items(running(0), abort))
-		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errBoom)).Always(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
-		w.pass()
-		w.update(func(di *lsv1alpha1.DeployItem) { di.Annotations = nil })
-		w.pass()
+		w := newTestEnv(t, newItems(withRun(0), abort))
+		w.fake.SetDefaultAnswer(contract.ActionAbort, landscapertest.ReturnError(errBoom)).SetDefaultAnswer(contract.ActionReconcile, landscapertest.SetPhase(phases.Progressing))
+		w.runAttempt()
+		w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Annotations = nil })
+		w.runAttempt()
 		w.clock.Step(contract.AbortTimeout + time.Minute)
-		w.update(abort)
-		w.pass()
-		w.wantCalls(contract.ActionAbort, contract.ActionReconcile, contract.ActionAbort)
-		if s := w.stored().Status; s.Phase != phases.Progressing {
+		w.updateItem(abort)
+		w.runAttempt()
+		w.expectCalls(contract.ActionAbort, contract.ActionReconcile, contract.ActionAbort)
+		if s := w.getItem().Status; s.Phase != phases.Progressing {
 			t.Errorf("phase %q, error %+v", s.Phase, s.LastError)
 		}
 	})
 	t.Run("Abort is called without a context and a target", func(t *testing.T) {
-		w := newWorld(t, items(running(0), abort, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "gone" }))
-		w.pass()
-		call := w.fake.Calls(key)[0]
+		w := newTestEnv(t, newItems(withRun(0), abort, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "gone" }))
+		w.runAttempt()
+		call := w.fake.ListCalls(key)[0]
 		if call.Action != contract.ActionAbort || call.HasContext || call.HasTarget {
 			t.Errorf("call %+v", call)
 		}
 	})
 	t.Run("Abort runs although the deadline of the run has passed", func(t *testing.T) {
-		w := newWorld(t, items(running(-time.Hour), abort))
-		w.pass()
-		w.wantCalls(contract.ActionAbort)
+		w := newTestEnv(t, newItems(withRun(-time.Hour), abort))
+		w.runAttempt()
+		w.expectCalls(contract.ActionAbort)
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 func TestConditionsWithoutTimes(t *testing.T) {
 	t.Run("the library sets the missing times of a condition, and keeps the transition time while the status stays [F89]", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
+		w := newTestEnv(t, newItems(withJob("1")))
 		set := func(status lsv1alpha1.ConditionStatus, message string) landscapertest.Answer {
 			return func(ctx context.Context, in landscapertest.Input) error {
 				in.Item.Status.Conditions = []lsv1alpha1.Condition{{Type: "Disk", Status: status, Message: message}}
@@ -36,9 +36,9 @@ func TestConditionsWithoutTimes(t *testing.T) {
 			{"False", "b", 0, 2 * time.Minute},
 			{"True", "b", 3 * time.Minute, 3 * time.Minute},
 		} {
-			w.fake.On(contract.ActionReconcile, set(step.status, step.message))
-			w.pass()
-			c := contract.GetCondition(w.stored().Status.Conditions, "Disk")
+			w.fake.QueueAnswers(contract.ActionReconcile, set(step.status, step.message))
+			w.runAttempt()
+			c := contract.GetCondition(w.getItem().Status.Conditions, "Disk")
 			if c == nil || !c.LastTransitionTime.Time.Equal(t0.Add(step.transition)) || !c.LastUpdateTime.Time.Equal(t0.Add(step.updated)) {
 				t.Errorf("%+v: the condition is %+v", step, c)
 			}
@@ -46,14 +46,14 @@ func TestConditionsWithoutTimes(t *testing.T) {
 		}
 	})
 	t.Run("times that the deployer sets are kept [F89]", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
-			in.Item.Status.Conditions = []lsv1alpha1.Condition{{Type: "Disk", Status: "True", LastTransitionTime: *at(-time.Hour), LastUpdateTime: *at(-time.Minute)}}
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
+			in.Item.Status.Conditions = []lsv1alpha1.Condition{{Type: "Disk", Status: "True", LastTransitionTime: *newTime(-time.Hour), LastUpdateTime: *newTime(-time.Minute)}}
 			return nil
 		})
-		w.pass()
-		c := contract.GetCondition(w.stored().Status.Conditions, "Disk")
-		if c == nil || !c.LastTransitionTime.Equal(at(-time.Hour)) || !c.LastUpdateTime.Equal(at(-time.Minute)) {
+		w.runAttempt()
+		c := contract.GetCondition(w.getItem().Status.Conditions, "Disk")
+		if c == nil || !c.LastTransitionTime.Equal(newTime(-time.Hour)) || !c.LastUpdateTime.Equal(newTime(-time.Minute)) {
 			t.Errorf("the condition is %+v", c)
 		}
 	})

@@ -18,25 +18,25 @@ import (
 func TestIsFirstCall(t *testing.T) {
 	noFinalizer := func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil }
 	for name, tc := range map[string]struct {
-		changes []change
+		changes []itemOption
 		want    []bool
 	}{
-		"a new item under the annotation revision":         {[]change{operation(lsv1alpha1.ReconcileOperation)}, []bool{true, false}},
-		"a new item with a job":                            {[]change{job("1")}, []bool{true, false}},
-		"a new item without the finalizer":                 {[]change{job("1"), noFinalizer}, []bool{true, false}},
-		"an item whose start was stored without finalizer": {[]change{runningJob("1", 0), noFinalizer}, []bool{true, false}},
-		"an item whose start was stored":                   {[]change{runningJob("1", 0)}, []bool{false, false}},
-		"an item that failed":                              {[]change{finishedJob("1", phases.Failed), nextJob}, []bool{false, false}},
+		"a new item under the annotation revision":         {[]itemOption{withOperation(lsv1alpha1.ReconcileOperation)}, []bool{true, false}},
+		"a new item with a job":                            {[]itemOption{withJob("1")}, []bool{true, false}},
+		"a new item without the finalizer":                 {[]itemOption{withJob("1"), noFinalizer}, []bool{true, false}},
+		"an item whose start was stored without finalizer": {[]itemOption{withRunningJob("1", 0), noFinalizer}, []bool{true, false}},
+		"an item whose start was stored":                   {[]itemOption{withRunningJob("1", 0)}, []bool{false, false}},
+		"an item that failed":                              {[]itemOption{withFinishedJob("1", phases.Failed), withNextJob}, []bool{false, false}},
 	} {
 		t.Run(name+" [F37]", func(t *testing.T) {
 			var got []bool
-			w := newWorld(t, items(tc.changes...))
-			w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
+			w := newTestEnv(t, newItems(tc.changes...))
+			w.fake.SetDefaultAnswer(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 				got = append(got, deployerlib.IsFirstCall(ctx))
 				return deployerlib.WaitFor("more", time.Second)
 			})
 			w.reconcile()
-			w.restart()
+			w.startNewEngine()
 			w.reconcile()
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("want %v, got %v", tc.want, got)

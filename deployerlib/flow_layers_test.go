@@ -39,11 +39,11 @@ import (
 // hours: timers, polls and resyncs of one hour, changes that a watch reports, a kind that cannot be watched,
 // corrections, calls of Trigger, and the triggers of failed runs, which are put back.
 func TestTriggersDoNotShortenTheBackoff(t *testing.T) {
-	for name, layer := range layers() {
+	for name, layer := range listLayers() {
 		for place, background := range map[string]bool{"in the background": true, "in a job": false} {
 			t.Run(name+" "+place+": no kind of trigger starts a run before the backoff of a failed item has passed [F65]", func(t *testing.T) {
-				l := newLayerWorld(t, layer)
-				l.flood(rand.New(rand.NewPCG(uint64(len(name)), 65)), background) //nolint:gosec // not for secrets
+				l := newLayerEnv(t, layer)
+				l.triggerRepeatedly(rand.New(rand.NewPCG(uint64(len(name)), 65)), background) //nolint:gosec // not for secrets
 				l.checkRuns(background)
 				l.checkWrites()
 				l.checkRecovery()
@@ -58,7 +58,7 @@ type layer struct {
 	config object
 }
 
-func layers() map[string]layer {
+func listLayers() map[string]layer {
 	policy := targets.Policy{AllowPrivateHosts: true}
 	errBroken := errors.New("the licence server does not respond")
 	children := func() []any {
@@ -109,16 +109,16 @@ func layers() map[string]layer {
 		},
 		"StateGraph": {
 			args: func(wrap func(http.RoundTripper) http.RoundTripper, _ func() bool) deployerlib.DeployerArgs {
-				return stategraph.Args(testName, testType, graph(children()), stategraph.Options{Resync: time.Hour, Targets: policy, WrapTransport: wrap})
+				return stategraph.Args(testName, testType, newGraph(children()), stategraph.Options{Resync: time.Hour, Targets: policy, WrapTransport: wrap})
 			},
 			config: object{"apiVersion": "v1", "kind": "Config"},
 		},
 	}
 }
 
-// graph returns a state graph whose components are the given objects.
-func graph(objects []any) *stategraph.Graph {
-	b := stategraph.NewGraph()
+// newGraph returns a state graph whose components are the given objects.
+func newGraph(objects []any) *stategraph.Graph {
+	b := stategraph.NewBuilder()
 	for _, one := range objects {
 		obj := &unstructured.Unstructured{Object: one.(object)}
 		make := func(context.Context) (*unstructured.Unstructured, error) { return obj.DeepCopy(), nil }
@@ -163,9 +163,9 @@ func (m *layerManager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// layerWorld is a world with the deployer of a layer, and a fake target.
-type layerWorld struct {
-	*world
+// layerEnv is a world with the deployer of a layer, and a fake target.
+type layerEnv struct {
+	*testEnv
 	target *fakeTarget
 	fails  atomic.Bool
 	writes int // before the first failure, like events
@@ -180,47 +180,47 @@ type layerRun struct {
 	failed bool
 }
 
-// recorded records the runs of a deployer.
-type recorded struct {
+// recordingDeployer records the runs of a deployer.
+type recordingDeployer struct {
 	deployerlib.Deployer
 	ended func(error)
 }
 
-func (r recorded) Unwrap() deployerlib.Deployer { return r.Deployer }
+func (r recordingDeployer) Unwrap() deployerlib.Deployer { return r.Deployer }
 
-func (r recorded) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+func (r recordingDeployer) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	err := r.Deployer.Reconcile(ctx, lsCtx, di, target)
 	r.ended(err)
 	return err
 }
 
 // record records a run with its result.
-func (l *layerWorld) record(err error) {
+func (l *layerEnv) record(err error) {
 	_, _, waits := deployerlib.AsWait(err)
 	failed := err != nil && !waits && !errors.Is(err, deployerlib.ErrUnchanged)
 	l.runs = append(l.runs, layerRun{l.clock.Now(), failed})
 }
 
-// newLayerWorld returns a world in which the job of the item has succeeded.
-func newLayerWorld(t *testing.T, layer layer) *layerWorld {
+// newLayerEnv returns a world in which the job of the item has succeeded.
+func newLayerEnv(t *testing.T, layer layer) *layerEnv {
 	t.Helper()
-	l := &layerWorld{target: newFakeTarget()}
-	configured := func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = raw(layer.config) }
+	l := &layerEnv{target: newFakeTarget()}
+	configured := func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = toRaw(layer.config) }
 	var inner deployerlib.Deployer
-	l.world = newWorld(t, append(items(job("1"), withTarget, configured), clusterTarget(t, "target")), withArgs(func(args *deployerlib.DeployerArgs) {
+	l.testEnv = newTestEnv(t, append(newItems(withJob("1"), withTarget, configured), newClusterTarget(t, "target")), withArgs(func(args *deployerlib.DeployerArgs) {
 		own := layer.args(func(http.RoundTripper) http.RoundTripper { return l.target }, l.fails.Load)
 		inner = own.Deployer
 		args.MinInterval = own.MinInterval
 		args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
-		args.Deployer = recorded{inner, l.record}
+		args.Deployer = recordingDeployer{inner, l.record}
 	}))
-	useRuntime(t, inner, l.world, l.target)
-	l.awaitPhase(phases.Succeeded)
+	useRuntime(t, inner, l.testEnv, l.target)
+	l.waitForPhase(phases.Succeeded)
 	return l
 }
 
-// clusterTarget returns a Target that leads to the fake target.
-func clusterTarget(t *testing.T, name string) *lsv1alpha1.Target {
+// newClusterTarget returns a Target that leads to the fake target.
+func newClusterTarget(t *testing.T, name string) *lsv1alpha1.Target {
 	t.Helper()
 	kubeconfig := `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],` +
 		`"clusters":[{"name":"a","cluster":{"server":"https://10.0.0.1:6443"}}],"users":[{"name":"a","user":{"token":"t"}}]}`
@@ -228,19 +228,19 @@ func clusterTarget(t *testing.T, name string) *lsv1alpha1.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := target("mine")
+	out := newTarget("mine")
 	out.Name, out.Spec.Type, out.Spec.Configuration = name, targettypes.KubernetesClusterTargetType, lsv1alpha1.NewAnyJSONPointer(access)
 	return out
 }
 
 // useRuntime gives a deployer the runtime of a world.
-func useRuntime(t *testing.T, d deployerlib.Deployer, w *world, target *fakeTarget) {
+func useRuntime(t *testing.T, d deployerlib.Deployer, w *testEnv, target *fakeTarget) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	group := &sync.WaitGroup{}
 	t.Cleanup(func() { stop(); group.Wait() })
 	user, _ := d.(deployerlib.RuntimeUser)
-	err := user.UseRuntime(w.Runtime(deployerlib.Runtime{
+	err := user.UseRuntime(w.WrapRuntime(deployerlib.Runtime{
 		Landscaper: &layerManager{ctx: ctx, target: target, client: w.client, group: group}, Clock: w.clock,
 		Targets: targets.NewResolver(w.client, w.clock, time.Minute), Recorder: events.NewFakeRecorder(100_000),
 		Registerer: prometheus.NewRegistry(), Trigger: w.Trigger,
@@ -267,18 +267,18 @@ func TestDeployerReadsOtherTarget(t *testing.T) {
 			Targets:       targets.Policy{AllowPrivateHosts: true},
 			WrapTransport: func(http.RoundTripper) http.RoundTripper { return fake },
 		}).Deployer
-		configured := func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = raw(config) }
-		w := newDelayed(t, deployer, item(job("1"), withTarget, configured), clusterTarget(t, "target"), clusterTarget(t, "second"))
-		useRuntime(t, deployer, w.world, fake)
+		configured := func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = toRaw(config) }
+		w := newDelayedCacheEnv(t, deployer, newItem(withJob("1"), withTarget, configured), newClusterTarget(t, "target"), newClusterTarget(t, "second"))
+		useRuntime(t, deployer, w.testEnv, fake)
 		for range 100 {
-			if w.stored().Status.JobIDFinished == "1" {
+			if w.getItem().Status.JobIDFinished == "1" {
 				break
 			}
 			w.clock.Step(time.Second)
-			w.pass()
+			w.runAttempt()
 		}
-		if phase := w.stored().Status.Phase; phase != phases.Succeeded {
-			t.Fatalf("the phase is %s: %+v", phase, w.stored().Status.LastError)
+		if phase := w.getItem().Status.Phase; phase != phases.Succeeded {
+			t.Fatalf("the phase is %s: %+v", phase, w.getItem().Status.LastError)
 		}
 		reads := slices.DeleteFunc(w.reads, func(read string) bool { return read != "*v1alpha1.Target second" })
 		if len(reads) != 1 {
@@ -287,21 +287,21 @@ func TestDeployerReadsOtherTarget(t *testing.T) {
 	})
 }
 
-// awaitPhase reconciles the item until it has a phase.
-func (l *layerWorld) awaitPhase(phase lsv1alpha1.DeployItemPhase) {
+// waitForPhase reconciles the item until it has a phase.
+func (l *layerEnv) waitForPhase(phase lsv1alpha1.DeployItemPhase) {
 	l.t.Helper()
 	for range 1000 {
-		if l.stored().Status.Phase == phase {
+		if l.getItem().Status.Phase == phase {
 			return
 		}
-		l.pop()
+		l.reconcileNow()
 		l.clock.Step(time.Second)
 	}
-	l.t.Fatalf("the phase is not %s: %+v", phase, l.stored().Status)
+	l.t.Fatalf("the phase is not %s: %+v", phase, l.getItem().Status)
 }
 
-// pop reconciles the item once, as if it were taken from the queue.
-func (l *layerWorld) pop() {
+// reconcileNow reconciles the item once, as if it were taken from the queue.
+func (l *layerEnv) reconcileNow() {
 	l.t.Helper()
 	res := l.reconcile()
 	l.due = time.Time{}
@@ -311,7 +311,7 @@ func (l *layerWorld) pop() {
 }
 
 // step advances the clock, and reconciles the item if it is due, or if the deployer has triggered it.
-func (l *layerWorld) step(by time.Duration) {
+func (l *layerEnv) step(by time.Duration) {
 	l.t.Helper()
 	for end := l.clock.Now().Add(by); ; {
 		next := end
@@ -324,35 +324,35 @@ func (l *layerWorld) step(by time.Duration) {
 		if l.due.IsZero() || l.due.After(l.clock.Now()) {
 			break
 		}
-		l.pop()
+		l.reconcileNow()
 	}
-	l.pop() // as if each trigger of the deployer took the item from the queue
+	l.reconcileNow() // as if each trigger of the deployer took the item from the queue
 }
 
-// flood makes the item fail, and drives all triggers at 50 Hz in periods of a few seconds. Between these periods, hours
-// pass with fewer triggers.
-func (l *layerWorld) flood(r *rand.Rand, background bool) {
+// triggerRepeatedly makes the item fail, and drives all triggers at 50 Hz in periods of a few seconds. Between these
+// periods, hours pass with fewer triggers.
+func (l *layerEnv) triggerRepeatedly(r *rand.Rand, background bool) {
 	l.t.Helper()
 	l.runs = nil
 	l.fails.Store(true)
-	l.writes, l.events = l.target.refuseCreations(true)
-	l.sent()
+	l.writes, l.events = l.target.setQuotaExceeded(true)
+	l.popRequests()
 	l.target.delete("a")
 	if !background {
-		l.Event(l.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobID = "2" }))
+		l.HandleEvent(l.updateItem(func(di *lsv1alpha1.DeployItem) { di.Status.JobID = "2" }))
 	}
 	value := 0
 	trigger := func() {
 		value++
 		switch r.IntN(5) {
 		case 0:
-			l.target.edit("b", "flood", fmt.Sprint(value)) // a change that is not corrected
+			l.target.setField("b", "flood", fmt.Sprint(value)) // a change that is not corrected
 		case 1:
-			l.target.edit("b", "key", fmt.Sprint(value)) // a change to correct
+			l.target.setField("b", "key", fmt.Sprint(value)) // a change to correct
 		case 2:
 			l.target.delete("c")
 		case 3:
-			l.target.restore("c")
+			l.target.createAgain("c")
 		case 4:
 			l.Trigger(key)
 		}
@@ -370,7 +370,7 @@ func (l *layerWorld) flood(r *rand.Rand, background bool) {
 }
 
 // checkRuns checks the times of all runs since the failure began.
-func (l *layerWorld) checkRuns(background bool) {
+func (l *layerEnv) checkRuns(background bool) {
 	l.t.Helper()
 	longest := 11 * time.Minute // with the jitter
 	if !background {
@@ -394,9 +394,9 @@ func (l *layerWorld) checkRuns(background bool) {
 }
 
 // checkWrites checks the number of writes of all runs since the failure began.
-func (l *layerWorld) checkWrites() {
+func (l *layerEnv) checkWrites() {
 	l.t.Helper()
-	writes, events := l.target.refuseCreations(true)
+	writes, events := l.target.setQuotaExceeded(true)
 	if writes -= l.writes; writes > 4*len(l.runs) {
 		l.t.Errorf("%d writes to the target in %d runs, want at most one for each of the four objects", writes, len(l.runs))
 	}
@@ -404,7 +404,7 @@ func (l *layerWorld) checkWrites() {
 		l.t.Errorf("the watches reported only %d changes", events)
 	}
 	patches := 0
-	for _, request := range l.sent() {
+	for _, request := range l.popRequests() {
 		if strings.HasPrefix(request, "patch") {
 			patches++
 		}
@@ -416,10 +416,10 @@ func (l *layerWorld) checkWrites() {
 }
 
 // checkRecovery checks that the item is repaired after the failure has passed, at the latest after the longest backoff.
-func (l *layerWorld) checkRecovery() {
+func (l *layerEnv) checkRecovery() {
 	l.t.Helper()
 	l.fails.Store(false)
-	l.target.refuseCreations(false)
+	l.target.setQuotaExceeded(false)
 	for range 12 {
 		l.step(time.Minute)
 	}

@@ -18,114 +18,114 @@ import (
 // into an item that was deployed and whose deletion was requested. The field `failed` contains the phase that the item
 // must have after the deletion has failed.
 var deletion = map[string]struct {
-	changes []change
+	changes []itemOption
 	failed  lsv1alpha1.DeployItemPhase
 }{
-	"annotation": {[]change{finished(phases.Succeeded), withTarget, deletedNow}, phases.Failed},
-	"jobID":      {[]change{finishedJob("1", phases.Succeeded), nextJob, withTarget, deletedNow}, phases.DeleteFailed},
+	"annotation": {[]itemOption{withFinishedRun(phases.Succeeded), withTarget, withDeletionNow}, phases.Failed},
+	"jobID":      {[]itemOption{withFinishedJob("1", phases.Succeeded), withNextJob, withTarget, withDeletionNow}, phases.DeleteFailed},
 }
 
-func deletedNow(di *lsv1alpha1.DeployItem) {
-	di.DeletionTimestamp = at(0)
+func withDeletionNow(di *lsv1alpha1.DeployItem) {
+	di.DeletionTimestamp = newTime(0)
 	di.Generation++
 }
 
-// nextJob requests job 2.
-func nextJob(di *lsv1alpha1.DeployItem) {
-	di.Status.JobID, di.Status.JobIDGenerationTime = "2", at(0)
+// withNextJob requests job 2.
+func withNextJob(di *lsv1alpha1.DeployItem) {
+	di.Status.JobID, di.Status.JobIDGenerationTime = "2", newTime(0)
 }
 
 func TestDeletionWithoutTarget(t *testing.T) {
 	for revision, tc := range deletion {
 		t.Run(revision+": a missing target is reported at once, and the deletion fails after the grace period [F63]", func(t *testing.T) {
-			w := newWorld(t, items(tc.changes...))
-			ended := w.pass()
-			s := w.stored().Status
+			w := newTestEnv(t, newItems(tc.changes...))
+			ended := w.runAttempt()
+			s := w.getItem().Status
 			if s.LastError == nil || !strings.Contains(s.LastError.Message, `target "target" not found`) || contract.IsFinal(s.Phase) {
 				t.Fatalf("after the first pass: phase %q, lastError %+v", s.Phase, s.LastError)
 			}
 			if ended.Queue.RequeueAfter <= 0 {
 				t.Errorf("queue %s", ended.Queue.RequeueAfter)
 			}
-			w.live(deployerlib.DefaultMissingTargetGrace - 2*time.Second)
-			if s := w.stored().Status; contract.IsFinal(s.Phase) {
+			w.reconcileUntil(deployerlib.DefaultMissingTargetGrace - 2*time.Second)
+			if s := w.getItem().Status; contract.IsFinal(s.Phase) {
 				t.Errorf("phase %q although the grace period is not over", s.Phase)
 			}
-			w.live(4 * time.Second)
-			s = w.stored().Status
+			w.reconcileUntil(4 * time.Second)
+			s = w.getItem().Status
 			if s.Phase != tc.failed || s.JobIDFinished != s.JobID {
 				t.Errorf("after the grace period: phase %q, job %q, finished job %q", s.Phase, s.JobID, s.JobIDFinished)
 			}
 			if s.LastError == nil || !strings.Contains(s.LastError.Message, `target "target" not found`) || s.LastError.Reason != "TargetNotFound" {
 				t.Errorf("lastError %+v", s.LastError)
 			}
-			w.wantCalls()
+			w.expectCalls()
 		})
 		t.Run(revision+": the deletion continues when the target exists again in time, also after a restart [F63]", func(t *testing.T) {
-			w := newWorld(t, items(tc.changes...))
-			w.pass()
-			w.live(5 * time.Second)
-			w.restart()
-			if err := w.client.Create(t.Context(), target("any")); err != nil {
+			w := newTestEnv(t, newItems(tc.changes...))
+			w.runAttempt()
+			w.reconcileUntil(5 * time.Second)
+			w.startNewEngine()
+			if err := w.client.Create(t.Context(), newTarget("any")); err != nil {
 				t.Fatal(err)
 			}
-			w.pass()
-			w.wantCalls(contract.ActionDelete)
-			if w.stored() != nil {
+			w.runAttempt()
+			w.expectCalls(contract.ActionDelete)
+			if w.getItem() != nil {
 				t.Error("the item is still there")
 			}
 		})
 		t.Run(revision+": a restart does not extend the grace period [F63]", func(t *testing.T) {
-			w := newWorld(t, items(tc.changes...))
-			w.pass()
+			w := newTestEnv(t, newItems(tc.changes...))
+			w.runAttempt()
 			w.clock.Step(deployerlib.DefaultMissingTargetGrace)
-			w.restart()
-			w.pass()
-			if s := w.stored().Status; s.Phase != tc.failed {
+			w.startNewEngine()
+			w.runAttempt()
+			if s := w.getItem().Status; s.Phase != tc.failed {
 				t.Errorf("phase = %q, want %q", s.Phase, tc.failed)
 			}
 		})
 		t.Run(revision+": the grace period starts when the target is removed [F63]", func(t *testing.T) {
-			w := newWorld(t, append(items(tc.changes...), target("any")), withArgs(func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = time.Minute }))
-			w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Second))
-			w.pass()
+			w := newTestEnv(t, append(newItems(tc.changes...), newTarget("any")), withArgs(func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = time.Minute }))
+			w.fake.SetDefaultAnswer(contract.ActionDelete, landscapertest.ReturnWaitFor("the children", time.Second))
+			w.runAttempt()
 			w.clock.Step(5 * time.Minute)
-			if err := w.client.Delete(t.Context(), target("any")); err != nil {
+			if err := w.client.Delete(t.Context(), newTarget("any")); err != nil {
 				t.Fatal(err)
 			}
-			w.pass()
-			w.live(50 * time.Second)
-			if s := w.stored().Status; contract.IsFinal(s.Phase) {
+			w.runAttempt()
+			w.reconcileUntil(50 * time.Second)
+			if s := w.getItem().Status; contract.IsFinal(s.Phase) {
 				t.Errorf("phase = %q, want a phase that is not final", s.Phase)
 			}
-			w.live(15 * time.Second)
-			if s := w.stored().Status; s.Phase != tc.failed {
+			w.reconcileUntil(15 * time.Second)
+			if s := w.getItem().Status; s.Phase != tc.failed {
 				t.Errorf("phase = %q, want %q", s.Phase, tc.failed)
 			}
 		})
 	}
 	t.Run("a deployment keeps waiting for its target [F63]", func(t *testing.T) {
-		w := newWorld(t, items(job("1"), withTarget))
-		w.live(2 * time.Minute)
-		if s := w.stored().Status; contract.IsFinal(s.Phase) || s.LastError == nil {
+		w := newTestEnv(t, newItems(withJob("1"), withTarget))
+		w.reconcileUntil(2 * time.Minute)
+		if s := w.getItem().Status; contract.IsFinal(s.Phase) || s.LastError == nil {
 			t.Errorf("phase %q, lastError %+v, want a lastError and a phase that is not final", s.Phase, s.LastError)
 		}
 	})
 }
 
 func TestAbortKeepsReason(t *testing.T) {
-	for name, start := range map[string]change{"annotation": operation(lsv1alpha1.ReconcileOperation), "jobID": job("1")} {
+	for name, start := range map[string]itemOption{"annotation": withOperation(lsv1alpha1.ReconcileOperation), "jobID": withJob("1")} {
 		t.Run(name+": the last known reason survives an abort [F64]", func(t *testing.T) {
 			for want, script := range map[string]landscapertest.Answer{
-				"Deployment.apps a/b: is not ready": landscapertest.Wait("Deployment.apps a/b: is not ready", time.Minute),
-				"boom":                              landscapertest.Fail(errBoom),
+				"Deployment.apps a/b: is not ready": landscapertest.ReturnWaitFor("Deployment.apps a/b: is not ready", time.Minute),
+				"boom":                              landscapertest.ReturnError(errBoom),
 			} {
-				w := newWorld(t, items(start))
-				w.fake.Always(contract.ActionReconcile, script)
-				w.pass()
-				w.update(operation(contract.AbortOperation))
-				w.pass()
-				s := w.stored().Status
+				w := newTestEnv(t, newItems(start))
+				w.fake.SetDefaultAnswer(contract.ActionReconcile, script)
+				w.runAttempt()
+				w.updateItem(withOperation(contract.AbortOperation))
+				w.runAttempt()
+				s := w.getItem().Status
 				if s.Phase != phases.Failed || s.LastError == nil || s.LastError.Message != "the run was aborted; last error: "+want {
 					t.Errorf("phase %q, lastError %+v, want phase Failed and the reason %q", s.Phase, s.LastError, want)
 				}

@@ -23,24 +23,24 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// noting returns a hook that passes the patch of the context to the function `note`.
-func noting(note func(*patch.Patch), res *extension.HookResult, err error) landscapertest.Script {
+// newPatchingHook returns a hook that passes the patch of the context to the function `note`.
+func newPatchingHook(note func(*patch.Patch), res *extension.HookResult, err error) landscapertest.HookAnswer {
 	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 		note(patch.FromContext(ctx))
 		return res, err
 	}
 }
 
-// notes returns a deployer action that passes the patch of the context to the function `note`.
-func notes(note func(*patch.Patch)) landscapertest.Answer {
+// newPatchingAction returns a deployer action that passes the patch of the context to the function `note`.
+func newPatchingAction(note func(*patch.Patch)) landscapertest.Answer {
 	return func(ctx context.Context, _ landscapertest.Input) error {
 		note(patch.FromContext(ctx))
 		return nil
 	}
 }
 
-// both adds two changes to a patch: a label as a value, and a condition as a function.
-func both(p *patch.Patch) {
+// addLabelAndCondition adds two changes to a patch: a label as a value, and a condition as a function.
+func addLabelAndCondition(p *patch.Patch) {
 	p.Labels().Set("team", "blue")
 	p.Append(patch.Typed(addCondition))
 }
@@ -52,10 +52,10 @@ func addCondition(di *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// wantBoth checks that the item has the label and the condition that the function `both` adds.
-func (w *world) wantBoth() {
+// expectLabelAndCondition checks that the item has the label and the condition that the function `both` adds.
+func (w *testEnv) expectLabelAndCondition() {
 	w.t.Helper()
-	di := w.stored()
+	di := w.getItem()
 	if di.Labels["team"] != "blue" || contract.GetCondition(di.Status.Conditions, "Noted") == nil {
 		w.t.Errorf("labels %v, conditions %v", di.Labels, di.Status.Conditions)
 	}
@@ -68,26 +68,26 @@ func TestRunningPatch(t *testing.T) {
 		hook extension.HookType
 		want []string
 	}{
-		"changes before the start are written with the finalizer [K4]":               {items(job("1"), noFinalizer), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch", "patch status"}},
-		"changes before the start are written with the annotation":                   {items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status", "patch"}},
-		"changes before the start of the next job are written with the start":        {items(finishedJob("1", phases.Succeeded), job("2")), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status"}},
-		"changes before a call are written with the outcome [K3, K5]":                {items(job("1")), extension.BeforeReconcileHook, []string{"patch status", "patch status", "patch"}},
-		"changes after a call are written with the outcome":                          {items(job("1")), extension.EndHook, []string{"patch status", "patch status", "patch"}},
-		"changes in a run that another process started are written with the outcome": {items(runningJob("1", 0)), extension.BeforeAnyReconcileHook, []string{"patch", "patch status", "patch"}},
-		"changes of an item with nothing to do are written":                          {items(finishedJob("1", phases.Succeeded)), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch"}},
-		"changes in an abort are written with the end of the run and the annotation": {items(runningJob("1", 0), operation(contract.AbortOperation)), extension.BeforeAbortHook, []string{"patch", "patch status", "patch"}},
+		"changes before the start are written with the finalizer [K4]":               {newItems(withJob("1"), noFinalizer), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch", "patch status"}},
+		"changes before the start are written with the annotation":                   {newItems(withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation)), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status", "patch"}},
+		"changes before the start of the next job are written with the start":        {newItems(withFinishedJob("1", phases.Succeeded), withJob("2")), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status"}},
+		"changes before a call are written with the outcome [K3, K5]":                {newItems(withJob("1")), extension.BeforeReconcileHook, []string{"patch status", "patch status", "patch"}},
+		"changes after a call are written with the outcome":                          {newItems(withJob("1")), extension.EndHook, []string{"patch status", "patch status", "patch"}},
+		"changes in a run that another process started are written with the outcome": {newItems(withRunningJob("1", 0)), extension.BeforeAnyReconcileHook, []string{"patch", "patch status", "patch"}},
+		"changes of an item with nothing to do are written":                          {newItems(withFinishedJob("1", phases.Succeeded)), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch"}},
+		"changes in an abort are written with the end of the run and the annotation": {newItems(withRunningJob("1", 0), withOperation(contract.AbortOperation)), extension.BeforeAbortHook, []string{"patch", "patch status", "patch"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.item, withHooks())
-			w.hooks.On("hook", test.hook, noting(both, nil, nil))
-			w.pass()
-			w.wantSent(test.want...)
-			w.wantBoth()
-			w.update(func(di *lsv1alpha1.DeployItem) { job("3")(di) })
-			w.pass()
-			w.wantBoth()
-			if got := len(w.sent()); got > 2 {
+			w := newTestEnv(t, test.item, withHooks())
+			w.hooks.SetHookAnswer("hook", test.hook, newPatchingHook(addLabelAndCondition, nil, nil))
+			w.runAttempt()
+			w.expectRequests(test.want...)
+			w.expectLabelAndCondition()
+			w.updateItem(func(di *lsv1alpha1.DeployItem) { withJob("3")(di) })
+			w.runAttempt()
+			w.expectLabelAndCondition()
+			if got := len(w.popRequests()); got > 2 {
 				t.Errorf("%d requests for the next job, which changes neither label nor condition", got)
 			}
 		})
@@ -97,13 +97,13 @@ func TestRunningPatch(t *testing.T) {
 func TestRunningPatchIsAbsent(t *testing.T) {
 	for _, hook := range []extension.HookType{extension.StartHook, extension.DuringResponsibilityCheckHook} {
 		t.Run(string(hook), func(t *testing.T) {
-			w := newWorld(t, items(job("1")), withHooks())
+			w := newTestEnv(t, newItems(withJob("1")), withHooks())
 			found := true
-			w.hooks.On("hook", hook, func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
+			w.hooks.SetHookAnswer("hook", hook, func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 				found = patch.FromContext(ctx) != nil
 				return nil, nil
 			})
-			w.pass()
+			w.runAttempt()
 			if found {
 				t.Error("the context has a patch, although the item may belong to another deployer")
 			}
@@ -113,7 +113,7 @@ func TestRunningPatchIsAbsent(t *testing.T) {
 
 // TestRunningPatchAfterErrors checks that recorded changes are written together with an error [K14].
 func TestRunningPatchAfterErrors(t *testing.T) {
-	fails := func(p *patch.Patch) landscapertest.Answer { return landscapertest.Fail(errBoom) }
+	fails := func(p *patch.Patch) landscapertest.Answer { return landscapertest.ReturnError(errBoom) }
 	tests := map[string]struct {
 		hook   extension.HookType
 		err    error
@@ -123,38 +123,38 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 		"error of a hook":                {extension.BeforeReconcileHook, errBoom, nil, []string{"patch status", "patch status", "patch"}},
 		"error of the first hook":        {extension.AfterResponsibilityCheckHook, errBoom, nil, []string{"patch status", "patch"}},
 		"error of the deployer":          {extension.BeforeReconcileHook, nil, fails(nil), []string{"patch status", "patch status", "patch"}},
-		"wait of the deployer":           {extension.BeforeReconcileHook, nil, landscapertest.Wait("pods", time.Minute), []string{"patch status", "patch status", "patch"}},
-		"changes of the deployer itself": {"", nil, landscapertest.InTurn(notes(both), landscapertest.Fail(errBoom)), []string{"patch status", "patch status", "patch"}},
+		"wait of the deployer":           {extension.BeforeReconcileHook, nil, landscapertest.ReturnWaitFor("pods", time.Minute), []string{"patch status", "patch status", "patch"}},
+		"changes of the deployer itself": {"", nil, landscapertest.RunInOrder(newPatchingAction(addLabelAndCondition), landscapertest.ReturnError(errBoom)), []string{"patch status", "patch status", "patch"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, items(job("1")), withHooks())
+			w := newTestEnv(t, newItems(withJob("1")), withHooks())
 			if test.hook != "" {
-				w.hooks.On("hook", test.hook, noting(both, nil, test.err))
+				w.hooks.SetHookAnswer("hook", test.hook, newPatchingHook(addLabelAndCondition, nil, test.err))
 			}
-			w.fake.Always(contract.ActionReconcile, test.answer)
-			w.pass()
-			w.wantSent(test.want...)
-			w.wantBoth()
-			if name != "wait of the deployer" && w.stored().Status.LastError == nil {
+			w.fake.SetDefaultAnswer(contract.ActionReconcile, test.answer)
+			w.runAttempt()
+			w.expectRequests(test.want...)
+			w.expectLabelAndCondition()
+			if name != "wait of the deployer" && w.getItem().Status.LastError == nil {
 				t.Error("the error is not reported")
 			}
 		})
 	}
 	t.Run("changes are not sent before the call returns", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
+		w := newTestEnv(t, newItems(withJob("1")))
 		sent := []string{}
-		w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
-			w.sent()
-			both(patch.FromContext(ctx))
-			sent = w.sent()
+		w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
+			w.popRequests()
+			addLabelAndCondition(patch.FromContext(ctx))
+			sent = w.popRequests()
 			return nil
 		})
-		w.pass()
+		w.runAttempt()
 		if len(sent) > 0 {
 			t.Errorf("sent %v", sent)
 		}
-		w.wantBoth()
+		w.expectLabelAndCondition()
 	})
 }
 
@@ -172,7 +172,7 @@ func TestRunningPatchRejectsProtectedFields(t *testing.T) {
 		"operation":                          {func(p *patch.Patch) { p.Annotations().Set(lsv1alpha1.OperationAnnotation, "abort") }, lsv1alpha1.OperationAnnotation},
 		"phase":                              {func(p *patch.Patch) { p.Status().Set("phase", "Failed") }, "status.phase"},
 		"job":                                {func(p *patch.Patch) { p.Status().Set("jobIDFinished", "9") }, "status.jobIDFinished"},
-		"field of the library in a function": {func(p *patch.Patch) { p.Append(takeOver) }, "status.deployer"},
+		"field of the library in a function": {func(p *patch.Patch) { p.Append(setDeployerName) }, "status.deployer"},
 		"unknown field":                      {func(p *patch.Patch) { p.Status().Set("greeting", "hello") }, "status.greeting"},
 		"provider status without a kind":     {func(p *patch.Patch) { p.Status().Set("providerStatus", map[string]any{"a": "b"}) }, "status.providerStatus"},
 		"invalid label":                      {func(p *patch.Patch) { p.Labels().Set("a b", "c") }, "metadata.labels"},
@@ -184,12 +184,12 @@ func TestRunningPatchRejectsProtectedFields(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, items(job("1")), withHooks())
-			w.hooks.On("hook", extension.BeforeReconcileHook, noting(func(p *patch.Patch) { both(p); test.note(p) }, nil, nil))
-			before := w.stored()
-			w.pass()
-			w.wantCalls() // the deployer was not called
-			di := w.stored()
+			w := newTestEnv(t, newItems(withJob("1")), withHooks())
+			w.hooks.SetHookAnswer("hook", extension.BeforeReconcileHook, newPatchingHook(func(p *patch.Patch) { addLabelAndCondition(p); test.note(p) }, nil, nil))
+			before := w.getItem()
+			w.runAttempt()
+			w.expectCalls() // the deployer was not called
+			di := w.getItem()
 			if di.Status.LastError == nil || !strings.Contains(di.Status.LastError.Message, test.want) || strings.Contains(di.Status.LastError.Message, "\n") {
 				t.Fatalf("last error %+v, want it to name %q", di.Status.LastError, test.want)
 			}
@@ -199,36 +199,36 @@ func TestRunningPatchRejectsProtectedFields(t *testing.T) {
 		})
 	}
 	t.Run("an invalid patch of the deployer fails the run", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { p.Status().Set("phase", "Failed") }))
-		w.pass()
-		if s := w.stored().Status; s.Phase == phases.Succeeded || s.LastError == nil || s.LastError.Reason != "PatchRefused" || !strings.Contains(s.LastError.Message, "status.phase") {
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, newPatchingAction(func(p *patch.Patch) { p.Status().Set("phase", "Failed") }))
+		w.runAttempt()
+		if s := w.getItem().Status; s.Phase == phases.Succeeded || s.LastError == nil || s.LastError.Reason != "PatchRefused" || !strings.Contains(s.LastError.Message, "status.phase") {
 			t.Errorf("status = %+v, want a phase other than Succeeded and a lastError with reason PatchRefused and a message that contains status.phase", s)
 		}
 	})
 	t.Run("setting a stored value changes nothing", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { p.Status().Set("jobID", "1"); p.Spec().Set("type", string(testType)) }))
-		w.pass()
-		if s := w.stored().Status; s.Phase != phases.Succeeded || s.LastError != nil {
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, newPatchingAction(func(p *patch.Patch) { p.Status().Set("jobID", "1"); p.Spec().Set("type", string(testType)) }))
+		w.runAttempt()
+		if s := w.getItem().Status; s.Phase != phases.Succeeded || s.LastError != nil {
 			t.Errorf("status = %+v, want phase Succeeded and no lastError", s)
 		}
 	})
 	t.Run("the conditions of the library are kept", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, landscapertest.Wait("pods", time.Minute), landscapertest.InTurn(
-			notes(func(p *patch.Patch) { p.Status().Set("conditions", nil) }), landscapertest.Wait("pods", time.Minute)))
-		w.pass()
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnWaitFor("pods", time.Minute), landscapertest.RunInOrder(
+			newPatchingAction(func(p *patch.Patch) { p.Status().Set("conditions", nil) }), landscapertest.ReturnWaitFor("pods", time.Minute)))
+		w.runAttempt()
 		w.clock.Step(time.Minute)
-		w.pass()
-		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
-		if contract.GetCondition(w.stored().Status.Conditions, contract.ConditionWaiting) == nil {
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile, contract.ActionReconcile)
+		if contract.GetCondition(w.getItem().Status.Conditions, contract.ConditionWaiting) == nil {
 			t.Error("the condition is gone")
 		}
 	})
 }
 
-func takeOver(body map[string]any) error {
+func setDeployerName(body map[string]any) error {
 	return unstructured.SetNestedField(body, "me", "status", "deployer", "name")
 }
 
@@ -245,24 +245,24 @@ func addFinalizer(name string) patch.Func {
 
 func TestRunningPatchConflicts(t *testing.T) {
 	t.Run("functions run again on the newer version, and no change of another client is lost", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { both(p); p.Append(addFinalizer("mine.example.com/x")) }))
-		w.beforeFinal(func() {
-			w.update(func(di *lsv1alpha1.DeployItem) {
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, newPatchingAction(func(p *patch.Patch) { addLabelAndCondition(p); p.Append(addFinalizer("mine.example.com/x")) }))
+		w.runBeforeOutcome(func() {
+			w.updateItem(func(di *lsv1alpha1.DeployItem) {
 				di.Labels, di.Finalizers = map[string]string{"a": "b"}, append(di.Finalizers, "theirs.example.com/y")
 				di.Status.Conditions = contract.SetCondition(di.Status.Conditions, "Theirs", lsv1alpha1.ConditionTrue, "Theirs", "", t0)
 			})
 		})
-		w.pass()
-		w.wantBoth()
-		di := w.stored()
+		w.runAttempt()
+		w.expectLabelAndCondition()
+		di := w.getItem()
 		if di.Labels["a"] != "b" || len(di.Finalizers) != 3 || di.Status.Phase != phases.Succeeded {
 			t.Errorf("labels %v, finalizers %v, phase %s", di.Labels, di.Finalizers, di.Status.Phase)
 		}
-		w.wantSent("patch status", "patch status", "get", "patch status", "patch")
+		w.expectRequests("patch status", "patch status", "get", "patch status", "patch")
 	})
 	t.Run("the status is not written again if only the write of the metadata conflicts", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
+		w := newTestEnv(t, newItems(withJob("1")))
 		counted := func(body map[string]any) error {
 			n, _, err := unstructured.NestedInt64(body, "status", "providerStatus", "n")
 			if err != nil {
@@ -270,61 +270,61 @@ func TestRunningPatchConflicts(t *testing.T) {
 			}
 			return unstructured.SetNestedMap(body, map[string]any{"apiVersion": "v1", "kind": "N", "n": n + 1}, "status", "providerStatus")
 		}
-		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { both(p); p.Append(counted) }))
+		w.fake.QueueAnswers(contract.ActionReconcile, newPatchingAction(func(p *patch.Patch) { addLabelAndCondition(p); p.Append(counted) }))
 		met := false
-		w.fail = func(request string, _ client.Object) error {
+		w.beforeRequest = func(request string, _ client.Object) error {
 			if request == "patch" && !met {
 				met = true
-				w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} })
+				w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} })
 			}
 			return nil
 		}
-		w.pass()
-		w.wantBoth()
-		if got := string(w.stored().Status.ProviderStatus.Raw); !strings.Contains(got, `"n":1`) || w.stored().Labels["a"] != "b" {
+		w.runAttempt()
+		w.expectLabelAndCondition()
+		if got := string(w.getItem().Status.ProviderStatus.Raw); !strings.Contains(got, `"n":1`) || w.getItem().Labels["a"] != "b" {
 			t.Errorf("provider status %s", got)
 		}
-		w.wantSent("patch status", "patch status", "patch", "get", "patch")
+		w.expectRequests("patch status", "patch status", "patch", "get", "patch")
 	})
 	t.Run("a write whose response was lost is repeated once", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, notes(both))
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, newPatchingAction(addLabelAndCondition))
 		n := 0
-		w.lose = func(string, client.Object) error {
+		w.afterRequest = func(string, client.Object) error {
 			if n++; n == 2 {
 				return errors.New("connection lost")
 			}
 			return nil
 		}
-		w.pass()
+		w.runAttempt()
 		w.clock.Step(time.Minute)
-		w.pass()
-		w.wantBoth()
-		w.wantCalls(contract.ActionReconcile)
+		w.runAttempt()
+		w.expectLabelAndCondition()
+		w.expectCalls(contract.ActionReconcile)
 	})
 	t.Run("the patch of a run that has ended is dropped", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, notes(both))
-		w.beforeFinal(func() {
-			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, newPatchingAction(addLabelAndCondition))
+		w.runBeforeOutcome(func() {
+			w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
 		})
-		w.pass()
-		if di := w.stored(); len(di.Labels) > 0 || di.Status.JobIDFinished != "1" {
+		w.runAttempt()
+		if di := w.getItem(); len(di.Labels) > 0 || di.Status.JobIDFinished != "1" {
 			t.Errorf("labels %v, status %+v, want no labels and jobIDFinished 1", di.Labels, di.Status)
 		}
 	})
 	t.Run("a status that the API server rejects fails the run", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, notes(both))
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, newPatchingAction(addLabelAndCondition))
 		n := 0
-		w.fail = func(request string, _ client.Object) error {
+		w.beforeRequest = func(request string, _ client.Object) error {
 			if n++; n == 2 {
 				return apierrors.NewInvalid(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), key.Name, nil)
 			}
 			return nil
 		}
-		w.pass()
-		if di := w.stored(); len(di.Labels) > 0 || di.Status.LastError == nil {
+		w.runAttempt()
+		if di := w.getItem(); len(di.Labels) > 0 || di.Status.LastError == nil {
 			t.Errorf("labels %v, status %+v, want no labels and a lastError", di.Labels, di.Status)
 		}
 	})
@@ -332,56 +332,56 @@ func TestRunningPatchConflicts(t *testing.T) {
 
 func TestRunningPatchLifetime(t *testing.T) {
 	t.Run("Checkpoint writes the recorded changes, and later changes are written later", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			p := patch.FromContext(ctx)
-			both(p)
+			addLabelAndCondition(p)
 			if err := deployerlib.Checkpoint(ctx); err != nil {
 				return err
 			}
-			w.wantBoth()
-			if !p.Empty() || contract.GetCondition(in.Item.Status.Conditions, "Noted") == nil || in.Item.Labels["team"] != "blue" {
-				return fmt.Errorf("after the checkpoint: patch empty %t, item %+v", p.Empty(), in.Item)
+			w.expectLabelAndCondition()
+			if !p.IsEmpty() || contract.GetCondition(in.Item.Status.Conditions, "Noted") == nil || in.Item.Labels["team"] != "blue" {
+				return fmt.Errorf("after the checkpoint: patch empty %t, item %+v", p.IsEmpty(), in.Item)
 			}
 			p.Labels().Set("later", "on")
 			return nil
 		})
-		w.pass()
-		w.wantBoth()
-		if s := w.stored(); s.Labels["later"] != "on" || s.Status.Phase != phases.Succeeded {
+		w.runAttempt()
+		w.expectLabelAndCondition()
+		if s := w.getItem(); s.Labels["later"] != "on" || s.Status.Phase != phases.Succeeded {
 			t.Errorf("labels %v, status %+v, want label later and phase Succeeded", s.Labels, s.Status)
 		}
-		w.wantSent("patch status", "patch status", "patch", "patch status", "patch")
+		w.expectRequests("patch status", "patch status", "patch", "patch status", "patch")
 	})
 	t.Run("a hook sees the changes of the previous hook, and all changes are written together", func(t *testing.T) {
-		w := newWorld(t, items(job("1")), withHooks())
+		w := newTestEnv(t, newItems(withJob("1")), withHooks())
 		seen := any(nil)
-		w.hooks.On("hook", extension.BeforeAnyReconcileHook, noting(both, nil, nil))
-		w.hooks.On("hook", extension.BeforeReconcileHook, noting(func(p *patch.Patch) {
+		w.hooks.SetHookAnswer("hook", extension.BeforeAnyReconcileHook, newPatchingHook(addLabelAndCondition, nil, nil))
+		w.hooks.SetHookAnswer("hook", extension.BeforeReconcileHook, newPatchingHook(func(p *patch.Patch) {
 			seen, _ = p.Labels().Get("team")
 			p.Labels().Set("team", "red")
 		}, nil, nil))
-		w.pass()
-		if seen != "blue" || w.stored().Labels["team"] != "red" {
-			t.Errorf("seen %v, stored %v", seen, w.stored().Labels)
+		w.runAttempt()
+		if seen != "blue" || w.getItem().Labels["team"] != "red" {
+			t.Errorf("seen %v, stored %v", seen, w.getItem().Labels)
 		}
-		w.wantSent("patch status", "patch status", "patch")
+		w.expectRequests("patch status", "patch status", "patch")
 	})
 	t.Run("the patch cannot be used after its reconcile", func(t *testing.T) {
-		w := newWorld(t, items(job("1")), withHooks())
+		w := newTestEnv(t, newItems(withJob("1")), withHooks())
 		var late *patch.Patch
-		w.hooks.On("hook", extension.EndHook, noting(func(p *patch.Patch) { late = p }, nil, nil))
-		w.pass()
+		w.hooks.SetHookAnswer("hook", extension.EndHook, newPatchingHook(func(p *patch.Patch) { late = p }, nil, nil))
+		w.runAttempt()
 		late.Labels().Set("too", "late")
-		w.update(func(di *lsv1alpha1.DeployItem) { job("2")(di) })
-		w.hooks.On("hook", extension.EndHook, landscapertest.Returns(nil, nil))
-		w.pass()
-		if got := w.stored(); len(got.Labels) > 0 || got.Status.JobIDFinished != "2" {
+		w.updateItem(func(di *lsv1alpha1.DeployItem) { withJob("2")(di) })
+		w.hooks.SetHookAnswer("hook", extension.EndHook, landscapertest.ReturnResult(nil, nil))
+		w.runAttempt()
+		if got := w.getItem(); len(got.Labels) > 0 || got.Status.JobIDFinished != "2" {
 			t.Errorf("labels %v", got.Labels)
 		}
 	})
 	t.Run("the next reconcile does not use a cached item that is older than the patch [Kx12]", func(t *testing.T) {
-		w := newWorld(t, items(job("1")), withHooks())
+		w := newTestEnv(t, newItems(withJob("1")), withHooks())
 		count := func(body map[string]any) error {
 			labels, _, err := unstructured.NestedStringMap(body, "metadata", "labels")
 			if err != nil {
@@ -389,40 +389,40 @@ func TestRunningPatchLifetime(t *testing.T) {
 			}
 			return unstructured.SetNestedStringMap(body, map[string]string{"passes": labels["passes"] + "I"}, "metadata", "labels")
 		}
-		w.hooks.On("hook", extension.AfterResponsibilityCheckHook, noting(func(p *patch.Patch) { p.Append(count) }, nil, nil))
-		first := w.stored()
-		w.pass()
-		w.sent()
-		w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return first }
-		w.pass()
-		w.wantSent()
-		w.serve = nil
-		w.pass()
-		w.wantSent("patch")
-		if got := w.stored().Labels["passes"]; got != "II" {
+		w.hooks.SetHookAnswer("hook", extension.AfterResponsibilityCheckHook, newPatchingHook(func(p *patch.Patch) { p.Append(count) }, nil, nil))
+		first := w.getItem()
+		w.runAttempt()
+		w.popRequests()
+		w.transformCached = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return first }
+		w.runAttempt()
+		w.expectRequests()
+		w.transformCached = nil
+		w.runAttempt()
+		w.expectRequests("patch")
+		if got := w.getItem().Labels["passes"]; got != "II" {
 			t.Errorf("passes %s, want one for each pass on a fresh item", got)
 		}
 	})
 	t.Run("the patch is dropped if the removal of the last finalizer deletes the item", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2"), deleted))
-		w.fake.On(contract.ActionDelete, notes(both))
-		w.pass()
-		if w.stored() != nil {
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion))
+		w.fake.QueueAnswers(contract.ActionDelete, newPatchingAction(addLabelAndCondition))
+		w.runAttempt()
+		if w.getItem() != nil {
 			t.Error("the item is still there")
 		}
-		w.wantSent("patch status", "patch")
+		w.expectRequests("patch status", "patch")
 	})
 	t.Run("the patch is written after the deadline of the run", func(t *testing.T) {
-		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
-			both(patch.FromContext(ctx))
+		w := newTestEnv(t, newItems(withJob("1")))
+		w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
+			addLabelAndCondition(patch.FromContext(ctx))
 			w.clock.Step(contract.DefaultTimeout)
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		w.pass()
-		w.wantBoth()
-		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason {
+		w.runAttempt()
+		w.expectLabelAndCondition()
+		if s := w.getItem().Status; s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason {
 			t.Errorf("status = %+v, want phase Failed and reason ProgressingTimeout", s)
 		}
 	})

@@ -16,19 +16,19 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// paused adds the pause annotation to the item.
-func paused(di *lsv1alpha1.DeployItem) { di.Annotations[contract.PausedAnnotation] = "true" }
+// withPause adds the pause annotation to the item.
+func withPause(di *lsv1alpha1.DeployItem) { di.Annotations[contract.PausedAnnotation] = "true" }
 
-// unpaused removes the pause annotation from the item.
-func unpaused(di *lsv1alpha1.DeployItem) { delete(di.Annotations, contract.PausedAnnotation) }
+// withoutPause removes the pause annotation from the item.
+func withoutPause(di *lsv1alpha1.DeployItem) { delete(di.Annotations, contract.PausedAnnotation) }
 
-// moved increments the generation of the item.
-func moved(di *lsv1alpha1.DeployItem) { di.Generation++ }
+// withNewGeneration increments the generation of the item.
+func withNewGeneration(di *lsv1alpha1.DeployItem) { di.Generation++ }
 
-// wantPaused checks whether the condition Paused is true.
-func (w *world) wantPaused(want bool) {
+// expectPaused checks whether the condition Paused is true.
+func (w *testEnv) expectPaused(want bool) {
 	w.t.Helper()
-	c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionPaused)
+	c := contract.GetCondition(w.getItem().Status.Conditions, contract.ConditionPaused)
 	if got := c != nil && c.Status == lsv1alpha1.ConditionTrue; got != want {
 		w.t.Errorf("got the condition Paused %+v, want it to exist: %t", c, want)
 	}
@@ -36,45 +36,45 @@ func (w *world) wantPaused(want bool) {
 
 func TestPauseHoldsBack(t *testing.T) {
 	tests := map[string]struct {
-		changes []change
+		changes []itemOption
 		then    contract.Action
 		sent    []string // the requests that are sent after the end of the pause
 	}{
-		"a job [Yx2]":                        {[]change{finishedJob("1", phases.Succeeded), job("2")}, contract.ActionReconcile, []string{"patch status", "patch status"}},
-		"a job that deletes [Yx2]":           {[]change{finishedJob("1", phases.Succeeded), known, job("2"), deleted}, contract.ActionDelete, []string{"patch status", "patch"}},
-		"test-reconcile [Yx2]":               {[]change{finishedJob("1", phases.Succeeded), operation(lsv1alpha1.TestReconcileOperation)}, contract.ActionReconcile, []string{"patch status", "patch", "patch status"}},
-		"force-reconcile [Yx2]":              {[]change{finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)}, contract.ActionForceReconcile, []string{"patch status", "patch status", "patch"}},
-		"a new generation [Yx2]":             {[]change{finished(phases.Succeeded), moved}, contract.ActionReconcile, []string{"patch status", "patch status"}},
-		"an operation [Yx2]":                 {[]change{finished(phases.Succeeded), operation(lsv1alpha1.ReconcileOperation)}, contract.ActionReconcile, []string{"patch status", "patch", "patch status"}},
-		"a deletion [Yx2]":                   {[]change{finished(phases.Succeeded), known, deleted}, contract.ActionDelete, []string{"patch status", "patch"}},
-		"a force-reconcile annotation [Yx2]": {[]change{finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)}, contract.ActionForceReconcile, []string{"patch status", "patch status", "patch"}},
+		"a job [Yx2]":                        {[]itemOption{withFinishedJob("1", phases.Succeeded), withJob("2")}, contract.ActionReconcile, []string{"patch status", "patch status"}},
+		"a job that deletes [Yx2]":           {[]itemOption{withFinishedJob("1", phases.Succeeded), withProviderStatus, withJob("2"), withDeletion}, contract.ActionDelete, []string{"patch status", "patch"}},
+		"test-reconcile [Yx2]":               {[]itemOption{withFinishedJob("1", phases.Succeeded), withOperation(lsv1alpha1.TestReconcileOperation)}, contract.ActionReconcile, []string{"patch status", "patch", "patch status"}},
+		"force-reconcile [Yx2]":              {[]itemOption{withFinishedJob("1", phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation)}, contract.ActionForceReconcile, []string{"patch status", "patch status", "patch"}},
+		"a new generation [Yx2]":             {[]itemOption{withFinishedRun(phases.Succeeded), withNewGeneration}, contract.ActionReconcile, []string{"patch status", "patch status"}},
+		"an operation [Yx2]":                 {[]itemOption{withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ReconcileOperation)}, contract.ActionReconcile, []string{"patch status", "patch", "patch status"}},
+		"a deletion [Yx2]":                   {[]itemOption{withFinishedRun(phases.Succeeded), withProviderStatus, withDeletion}, contract.ActionDelete, []string{"patch status", "patch"}},
+		"a force-reconcile annotation [Yx2]": {[]itemOption{withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation)}, contract.ActionForceReconcile, []string{"patch status", "patch status", "patch"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, items(append(test.changes, paused)...), withHooks())
-			w.on(extension.ShouldReconcileHook, result(false, 0), nil)
-			before := w.stored()
+			w := newTestEnv(t, newItems(append(test.changes, withPause)...), withHooks())
+			w.setHookResult(extension.ShouldReconcileHook, newHookResult(false, 0), nil)
+			before := w.getItem()
 			for range 3 {
-				w.pass()
+				w.runAttempt()
 			}
-			w.wantSent("patch status")
-			w.wantCalls()
-			w.wantPaused(true)
+			w.expectRequests("patch status")
+			w.expectCalls()
+			w.expectPaused(true)
 			if got := fmt.Sprint(w.hooks.Types()[:2]); got != "[Start DuringResponsibilityCheck]" || len(w.hooks.Types()) != 6 {
 				t.Errorf("the hooks %v were called", w.hooks.Types())
 			}
-			after := w.stored()
+			after := w.getItem()
 			after.ResourceVersion, after.Status.Conditions = before.ResourceVersion, before.Status.Conditions
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("more than the condition was written (-before +after):\n%s", diff)
 			}
-			w.update(unpaused)
-			w.hooks.On("hook", extension.ShouldReconcileHook, nil)
+			w.updateItem(withoutPause)
+			w.hooks.SetHookAnswer("hook", extension.ShouldReconcileHook, nil)
 			w.reconcile()
-			w.wantCalls(test.then)
-			w.wantSent(test.sent...)
-			if w.stored() != nil {
-				w.wantPaused(false)
+			w.expectCalls(test.then)
+			w.expectRequests(test.sent...)
+			if w.getItem() != nil {
+				w.expectPaused(false)
 			}
 		})
 	}
@@ -82,49 +82,49 @@ func TestPauseHoldsBack(t *testing.T) {
 
 func TestPauseAllowsRunsInProgress(t *testing.T) {
 	t.Run("a pause of an item with nothing to do writes nothing, and hooks cannot force a run [Yx2]", func(t *testing.T) {
-		for _, c := range []change{finished(phases.Succeeded), finishedJob("1", phases.Succeeded)} {
-			w := newWorld(t, items(c, paused), withHooks())
-			w.on(extension.ShouldReconcileHook, result(false, 0), nil)
-			w.pass()
-			w.wantSent()
-			w.wantCalls()
-			w.wantPaused(false)
-			w.update(unpaused)
+		for _, c := range []itemOption{withFinishedRun(phases.Succeeded), withFinishedJob("1", phases.Succeeded)} {
+			w := newTestEnv(t, newItems(c, withPause), withHooks())
+			w.setHookResult(extension.ShouldReconcileHook, newHookResult(false, 0), nil)
+			w.runAttempt()
+			w.expectRequests()
+			w.expectCalls()
+			w.expectPaused(false)
+			w.updateItem(withoutPause)
 			w.reconcile()
-			w.wantCalls(contract.ActionReconcile)
+			w.expectCalls(contract.ActionReconcile)
 		}
 	})
 	t.Run("a pause keeps the error of a hook, because no hook runs [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("Unknown", "HookFailed"), paused))
-		w.pass()
-		w.wantSent()
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withBackgroundCondition("Unknown", "HookFailed"), withPause))
+		w.runAttempt()
+		w.expectRequests()
 	})
 	t.Run("a pause allows a run in progress with its waits and retries [Yx2]", func(t *testing.T) {
-		for _, c := range []change{running(0), runningJob("1", 0)} {
-			w := newWorld(t, items(c, paused), withHooks())
-			w.fake.On(contract.ActionReconcile, landscapertest.Wait("a door", time.Second), landscapertest.Phase(phases.Progressing), landscapertest.Fail(errBoom))
+		for _, c := range []itemOption{withRun(0), withRunningJob("1", 0)} {
+			w := newTestEnv(t, newItems(c, withPause), withHooks())
+			w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnWaitFor("a door", time.Second), landscapertest.SetPhase(phases.Progressing), landscapertest.ReturnError(errBoom))
 			for range 4 {
-				w.pass()
+				w.runAttempt()
 			}
-			w.wantCalls(contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile)
-			w.wantPaused(false)
-			if s := w.stored().Status; s.Phase != phases.Succeeded {
+			w.expectCalls(contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile)
+			w.expectPaused(false)
+			if s := w.getItem().Status; s.Phase != phases.Succeeded {
 				t.Errorf("phase = %q, want %q", s.Phase, phases.Succeeded)
 			}
 		}
 	})
 	t.Run("a pause allows a background run that waits [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("True", "Waiting"), paused))
-		w.pass()
-		w.wantCalls(contract.ActionReconcile)
-		w.wantPaused(false)
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withBackgroundCondition("True", "Waiting"), withPause))
+		w.runAttempt()
+		w.expectCalls(contract.ActionReconcile)
+		w.expectPaused(false)
 	})
 	t.Run("a pause allows an abort [Yx2]", func(t *testing.T) {
-		for _, c := range []change{running(0), runningJob("1", 0)} {
-			w := newWorld(t, items(c, operation(contract.AbortOperation), moved, paused))
-			w.pass()
-			w.wantCalls(contract.ActionAbort)
-			if s := w.stored().Status; s.Phase != phases.Failed {
+		for _, c := range []itemOption{withRun(0), withRunningJob("1", 0)} {
+			w := newTestEnv(t, newItems(c, withOperation(contract.AbortOperation), withNewGeneration, withPause))
+			w.runAttempt()
+			w.expectCalls(contract.ActionAbort)
+			if s := w.getItem().Status; s.Phase != phases.Failed {
 				t.Errorf("phase = %q, want %q", s.Phase, phases.Failed)
 			}
 		}
@@ -133,47 +133,47 @@ func TestPauseAllowsRunsInProgress(t *testing.T) {
 
 func TestPauseDuringRun(t *testing.T) {
 	t.Run("a pause during a run shows the next run that is held back [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(running(0), moved, paused))
-		if w.pass().Queue.RequeueAfter != 1 {
+		w := newTestEnv(t, newItems(withRun(0), withNewGeneration, withPause))
+		if w.runAttempt().Queue.RequeueAfter != 1 {
 			t.Error("no reconcile follows immediately")
 		}
-		w.wantCalls(contract.ActionReconcile)
-		w.wantPaused(false)
-		if s := w.stored().Status; s.Phase != phases.Succeeded || s.ObservedGeneration != 1 {
+		w.expectCalls(contract.ActionReconcile)
+		w.expectPaused(false)
+		if s := w.getItem().Status; s.Phase != phases.Succeeded || s.ObservedGeneration != 1 {
 			t.Errorf("phase %s, generation %d: want the old run to end", s.Phase, s.ObservedGeneration)
 		}
-		if ended := w.pass(); ended.Queue.RequeueAfter != 0 {
+		if ended := w.runAttempt(); ended.Queue.RequeueAfter != 0 {
 			t.Errorf("the pause holds back the run, but the requeue is %s", ended.Queue.RequeueAfter)
 		}
-		w.wantPaused(true)
-		w.wantCalls(contract.ActionReconcile)
+		w.expectPaused(true)
+		w.expectCalls(contract.ActionReconcile)
 	})
 	t.Run("a pause holds back the deletion during a job, and the job ends at its deadline without a call [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(runningJob("1", 0), known, deleted, paused))
-		ended := w.pass()
-		w.wantPaused(true)
-		w.wantCalls()
+		w := newTestEnv(t, newItems(withRunningJob("1", 0), withProviderStatus, withDeletion, withPause))
+		ended := w.runAttempt()
+		w.expectPaused(true)
+		w.expectCalls()
 		if want := contract.DefaultTimeout; ended.Queue.RequeueAfter != want {
 			t.Errorf("got the requeue %s, want it at the deadline, in %s", ended.Queue.RequeueAfter, want)
 		}
 		w.clock.Step(contract.DefaultTimeout)
-		w.pass()
-		w.wantCalls()
-		s := w.stored().Status
+		w.runAttempt()
+		w.expectCalls()
+		s := w.getItem().Status
 		if s.Phase != phases.DeleteFailed || s.JobIDFinished != "1" || s.LastError == nil {
 			t.Errorf("phase %s, finished %q, error %v", s.Phase, s.JobIDFinished, s.LastError)
 		}
 	})
 	t.Run("a background run starts after the condition of the pause is removed [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation), paused))
-		w.pass()
-		w.wantPaused(true)
-		w.update(unpaused)
-		w.fake.On(contract.ActionForceReconcile, func(_ context.Context, in landscapertest.Input) error {
-			w.wantPaused(false)
+		w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation), withPause))
+		w.runAttempt()
+		w.expectPaused(true)
+		w.updateItem(withoutPause)
+		w.fake.QueueAnswers(contract.ActionForceReconcile, func(_ context.Context, in landscapertest.Input) error {
+			w.expectPaused(false)
 			return nil
 		})
-		w.pass()
-		w.wantCalls(contract.ActionForceReconcile)
+		w.runAttempt()
+		w.expectCalls(contract.ActionForceReconcile)
 	})
 }

@@ -23,39 +23,39 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// delayed is a world in which the watches of Targets and Contexts are delayed: the cache returns the objects in the field
-// `shown`. A nil object does not exist in the cache. The field `reads` contains the objects that were read from the API
-// server.
-type delayed struct {
-	*world
+// delayedCacheEnv is a world in which the watches of Targets and Contexts are delayed: the cache returns the objects in
+// the field `shown`. A nil object does not exist in the cache. The field `reads` contains the objects that were read
+// from the API server.
+type delayedCacheEnv struct {
+	*testEnv
 
-	shown  map[string]client.Object
+	cached map[string]client.Object
 	reads  []string
 	faults map[string]error       // the errors of reads from the API server
 	inputs []landscapertest.Input // the arguments of all calls of the deployer
 }
 
-// answers makes the deployer record the arguments of each call and return err.
-func (w *delayed) answers(err error) {
+// setAnswers makes the deployer record the arguments of each call and return err.
+func (w *delayedCacheEnv) setAnswers(err error) {
 	for _, action := range []contract.Action{contract.ActionReconcile, contract.ActionDelete} {
-		w.fake.Always(action, func(_ context.Context, in landscapertest.Input) error {
+		w.fake.SetDefaultAnswer(action, func(_ context.Context, in landscapertest.Input) error {
 			w.inputs = append(w.inputs, in)
 			return err
 		})
 	}
 }
 
-// newDelayed returns a world with the given objects, and with a cache that contains the current version of each Target
-// and Context.
-func newDelayed(t *testing.T, deployer deployerlib.Deployer, objects ...client.Object) *delayed {
+// newDelayedCacheEnv returns a world with the given objects, and with a cache that contains the current version of each
+// Target and Context.
+func newDelayedCacheEnv(t *testing.T, deployer deployerlib.Deployer, objects ...client.Object) *delayedCacheEnv {
 	t.Helper()
-	w := &delayed{world: newWorld(t, objects), shown: map[string]client.Object{}}
+	w := &delayedCacheEnv{testEnv: newTestEnv(t, objects), cached: map[string]client.Object{}}
 	if deployer == nil {
 		deployer = w.fake
 	}
-	w.answers(nil)
+	w.setAnswers(nil)
 	get := func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-		shown, lags := w.shown[nameOf(obj, key.Name)]
+		shown, lags := w.cached[formatName(obj, key.Name)]
 		switch {
 		case !lags:
 			return c.Get(ctx, key, obj, opts...)
@@ -66,8 +66,8 @@ func newDelayed(t *testing.T, deployer deployerlib.Deployer, objects ...client.O
 		return nil
 	}
 	read := func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-		w.reads = append(w.reads, nameOf(obj, key.Name))
-		if err := w.faults[nameOf(obj, key.Name)]; err != nil {
+		w.reads = append(w.reads, formatName(obj, key.Name))
+		if err := w.faults[formatName(obj, key.Name)]; err != nil {
 			return err
 		}
 		return c.Get(ctx, key, obj, opts...)
@@ -77,7 +77,7 @@ func newDelayed(t *testing.T, deployer deployerlib.Deployer, objects ...client.O
 		Name: testName, Version: "v1", Type: testType, Deployer: deployer, Clock: w.clock, Registerer: prometheus.NewRegistry(),
 	}, deployerlib.Access{
 		Client: interceptor.NewClient(w.client, interceptor.Funcs{Get: get}), Live: interceptor.NewClient(w.client, interceptor.Funcs{Get: read}),
-		Warn: w.warn, Items: w.cached,
+		Warn: w.recordWarning, Items: w.getCached,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,24 +85,24 @@ func newDelayed(t *testing.T, deployer deployerlib.Deployer, objects ...client.O
 	return w
 }
 
-func nameOf(obj client.Object, name string) string { return fmt.Sprintf("%T %s", obj, name) }
+func formatName(obj client.Object, name string) string { return fmt.Sprintf("%T %s", obj, name) }
 
-// delay makes the cache keep the current version of an object.
-func (w *delayed) delay(obj client.Object, name string) {
+// keepCached makes the cache keep the current version of an object.
+func (w *delayedCacheEnv) keepCached(obj client.Object, name string) {
 	w.t.Helper()
-	key, at := types.NamespacedName{Namespace: ns, Name: name}, nameOf(obj, name)
+	key, at := types.NamespacedName{Namespace: ns, Name: name}, formatName(obj, name)
 	switch err := w.client.Get(w.t.Context(), key, obj); {
 	case apierrors.IsNotFound(err):
-		w.shown[at] = nil
+		w.cached[at] = nil
 	case err != nil:
 		w.t.Fatal(err)
 	default:
-		w.shown[at] = obj
+		w.cached[at] = obj
 	}
 }
 
-// store creates or updates an object at the API server.
-func (w *delayed) store(obj client.Object) {
+// applyObject creates or updates an object at the API server.
+func (w *delayedCacheEnv) applyObject(obj client.Object) {
 	w.t.Helper()
 	w.clock.Step(time.Second)
 	err := w.client.Create(w.t.Context(), obj)
@@ -118,17 +118,17 @@ func (w *delayed) store(obj client.Object) {
 	}
 }
 
-// request requests a run of the item, and makes an attempt.
-func (w *delayed) request(change change) deployerlib.Ended {
+// runRequested requests a run of the item, and makes an attempt.
+func (w *delayedCacheEnv) runRequested(change itemOption) deployerlib.AttemptResult {
 	w.t.Helper()
 	w.clock.Step(time.Second)
-	w.Event(w.update(change))
+	w.HandleEvent(w.updateItem(change))
 	w.clock.Step(time.Second)
-	return w.pass()
+	return w.runAttempt()
 }
 
-// wantReads checks what was read from the API server since the last call.
-func (w *delayed) wantReads(want ...string) {
+// expectReads checks what was read from the API server since the last call.
+func (w *delayedCacheEnv) expectReads(want ...string) {
 	w.t.Helper()
 	if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(w.reads)); diff != "" {
 		w.t.Errorf("reads from the API server (-want +got):\n%s", diff)
@@ -142,29 +142,29 @@ const (
 	theSecret  = "*v1.Secret kubeconfig"
 )
 
-// targetWith returns the Target "target" with the given configuration.
-func targetWith(config string) *lsv1alpha1.Target {
-	t := target("any")
+// newTargetWithConfig returns the Target "target" with the given configuration.
+func newTargetWithConfig(config string) *lsv1alpha1.Target {
+	t := newTarget("any")
 	t.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(config))
 	return t
 }
 
-// targetWithSecret returns the Target "target", which refers to the Secret "kubeconfig".
-func targetWithSecret() *lsv1alpha1.Target {
-	t := target("any")
+// newTargetWithSecret returns the Target "target", which refers to the Secret "kubeconfig".
+func newTargetWithSecret() *lsv1alpha1.Target {
+	t := newTarget("any")
 	t.Spec.Configuration, t.Spec.SecretRef = nil, &lsv1alpha1.LocalSecretReference{Name: "kubeconfig", Key: "kubeconfig"}
 	return t
 }
 
-// kubeconfig returns the Secret "kubeconfig" with the given content.
-func kubeconfig(content string) *corev1.Secret {
-	s := secret("kubeconfig", "", "")
+// newKubeconfigSecret returns the Secret "kubeconfig" with the given content.
+func newKubeconfigSecret(content string) *corev1.Secret {
+	s := newExport("kubeconfig", "", "")
 	s.Data = map[string][]byte{"kubeconfig": []byte(content)}
 	return s
 }
 
-// contextWith returns the Context "default" with the given repository context.
-func contextWith(repository string) *lsv1alpha1.Context {
+// newContext returns the Context "default" with the given repository context.
+func newContext(repository string) *lsv1alpha1.Context {
 	lsCtx := &lsv1alpha1.Context{}
 	lsCtx.Namespace, lsCtx.Name = ns, lsv1alpha1.DefaultContextName
 	lsCtx.ComponentVersionOverwritesReference = repository
@@ -172,146 +172,170 @@ func contextWith(repository string) *lsv1alpha1.Context {
 }
 
 // requests maps the name of each revision to a finished item and a function that requests its next run.
-var requests = map[string]struct{ finished, next change }{
-	"annotation": {finished(phases.Succeeded), operation(lsv1alpha1.ReconcileOperation)},
-	"jobID":      {finishedJob("1", phases.Succeeded), nextJob},
+var requests = map[string]struct{ finished, next itemOption }{
+	"annotation": {withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ReconcileOperation)},
+	"jobID":      {withFinishedJob("1", phases.Succeeded), withNextJob},
 }
 
 func TestRunReadsCurrentReferences(t *testing.T) {
 	for revision, tc := range requests {
 		t.Run(revision+": a new run sees the Target that was changed before it, although the watch is delayed [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished, withTarget), targetWith(`{"cluster":"old"}`))
-			w.delay(&lsv1alpha1.Target{}, "target")
-			w.store(targetWith(`{"cluster":"new"}`))
-			w.request(tc.next)
-			w.wantContent(`{"cluster":"new"}`)
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished, withTarget), newTargetWithConfig(`{"cluster":"old"}`))
+			w.keepCached(&lsv1alpha1.Target{}, "target")
+			w.applyObject(newTargetWithConfig(`{"cluster":"new"}`))
+			w.runRequested(tc.next)
+			w.expectContent(`{"cluster":"new"}`)
 		})
 		t.Run(revision+": a deletion sees the Target that was changed before it [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished, withTarget, tc.next, deletedNow), targetWith(`{"cluster":"old"}`))
-			w.delay(&lsv1alpha1.Target{}, "target")
-			w.store(targetWith(`{"cluster":"new"}`))
-			w.pass()
-			w.wantContent(`{"cluster":"new"}`)
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished, withTarget, tc.next, withDeletionNow), newTargetWithConfig(`{"cluster":"old"}`))
+			w.keepCached(&lsv1alpha1.Target{}, "target")
+			w.applyObject(newTargetWithConfig(`{"cluster":"new"}`))
+			w.runAttempt()
+			w.expectContent(`{"cluster":"new"}`)
 		})
 		t.Run(revision+": a new run sees the Target that was created before it [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished, withTarget))
-			w.delay(&lsv1alpha1.Target{}, "target")
-			w.store(targetWith(`{"cluster":"new"}`))
-			w.request(tc.next)
-			w.wantContent(`{"cluster":"new"}`)
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished, withTarget))
+			w.keepCached(&lsv1alpha1.Target{}, "target")
+			w.applyObject(newTargetWithConfig(`{"cluster":"new"}`))
+			w.runRequested(tc.next)
+			w.expectContent(`{"cluster":"new"}`)
 		})
 		t.Run(revision+": a new run does not see a Target that was deleted before it [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished, withTarget), targetWith(`{"cluster":"old"}`))
-			w.delay(&lsv1alpha1.Target{}, "target")
-			if err := w.client.Delete(t.Context(), target("any")); err != nil {
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished, withTarget), newTargetWithConfig(`{"cluster":"old"}`))
+			w.keepCached(&lsv1alpha1.Target{}, "target")
+			if err := w.client.Delete(t.Context(), newTarget("any")); err != nil {
 				t.Fatal(err)
 			}
-			w.request(tc.next)
-			w.wantCalls()
+			w.runRequested(tc.next)
+			w.expectCalls()
 		})
 		t.Run(revision+": a new run sees the Secret of its Target that was changed before it [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished, withTarget), targetWithSecret(), kubeconfig("old"))
-			w.request(tc.next)
-			w.wantContent("old")
-			w.store(kubeconfig("new"))
-			w.request(func(di *lsv1alpha1.DeployItem) { tc.next(di); di.Status.JobID += "b"; di.Generation++ })
-			w.wantContent("old", "new")
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished, withTarget), newTargetWithSecret(), newKubeconfigSecret("old"))
+			w.runRequested(tc.next)
+			w.expectContent("old")
+			w.applyObject(newKubeconfigSecret("new"))
+			w.runRequested(func(di *lsv1alpha1.DeployItem) { tc.next(di); di.Status.JobID += "b"; di.Generation++ })
+			w.expectContent("old", "new")
 		})
 		t.Run(revision+": a new run sees the Context that was changed before it, although the watch is delayed [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished))
-			w.delay(&lsv1alpha1.Context{}, lsv1alpha1.DefaultContextName)
-			w.store(contextWith("new"))
-			w.request(tc.next)
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished))
+			w.keepCached(&lsv1alpha1.Context{}, lsv1alpha1.DefaultContextName)
+			w.applyObject(newContext("new"))
+			w.runRequested(tc.next)
 			if len(w.inputs) != 1 || w.inputs[0].Context.ComponentVersionOverwritesReference != "new" {
 				t.Errorf("the deployer received %+v", w.inputs)
 			}
 		})
 		t.Run(revision+": each attempt of a run sees the same versions while the watch is delayed, with one read [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished, withTarget), targetWith(`{"cluster":"old"}`))
-			w.answers(deployerlib.WaitFor("a pod", time.Second))
-			w.delay(&lsv1alpha1.Target{}, "target")
-			w.store(targetWith(`{"cluster":"new"}`))
-			w.request(tc.next)
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished, withTarget), newTargetWithConfig(`{"cluster":"old"}`))
+			w.setAnswers(deployerlib.WaitFor("a pod", time.Second))
+			w.keepCached(&lsv1alpha1.Target{}, "target")
+			w.applyObject(newTargetWithConfig(`{"cluster":"new"}`))
+			w.runRequested(tc.next)
 			for range 2 {
 				w.clock.Step(time.Minute)
-				w.pass()
+				w.runAttempt()
 			}
-			w.wantContent(`{"cluster":"new"}`, `{"cluster":"new"}`, `{"cluster":"new"}`)
-			w.wantReads(theTarget, theContext)
+			w.expectContent(`{"cluster":"new"}`, `{"cluster":"new"}`, `{"cluster":"new"}`)
+			w.expectReads(theTarget, theContext)
 		})
 	}
 	t.Run("a version that the watch delivers later replaces the one that was read [F106]", func(t *testing.T) {
-		w := newDelayed(t, nil, item(job("1"), withTarget), targetWith(`{"cluster":"a"}`))
-		w.answers(deployerlib.WaitFor("a pod", time.Second))
-		w.delay(&lsv1alpha1.Target{}, "target")
-		w.store(targetWith(`{"cluster":"b"}`))
-		w.pass()
-		w.store(targetWith(`{"cluster":"c"}`))
-		w.delay(&lsv1alpha1.Target{}, "target")
-		w.TargetEvent(types.NamespacedName{Namespace: ns, Name: "target"})
-		w.pass()
-		w.wantContent(`{"cluster":"b"}`, `{"cluster":"c"}`)
+		w := newDelayedCacheEnv(t, nil, newItem(withJob("1"), withTarget), newTargetWithConfig(`{"cluster":"a"}`))
+		w.setAnswers(deployerlib.WaitFor("a pod", time.Second))
+		w.keepCached(&lsv1alpha1.Target{}, "target")
+		w.applyObject(newTargetWithConfig(`{"cluster":"b"}`))
+		w.runAttempt()
+		w.applyObject(newTargetWithConfig(`{"cluster":"c"}`))
+		w.keepCached(&lsv1alpha1.Target{}, "target")
+		w.HandleTargetEvent(types.NamespacedName{Namespace: ns, Name: "target"})
+		w.runAttempt()
+		w.expectContent(`{"cluster":"b"}`, `{"cluster":"c"}`)
 	})
 }
 
-// wantContent checks the contents of the Targets that the deployer received, in the order of the calls.
-func (w *delayed) wantContent(want ...string) {
+// expectContent checks the contents of the Targets that the deployer received, in the order of the calls.
+func (w *delayedCacheEnv) expectContent(want ...string) {
 	w.t.Helper()
 	got := []string{}
 	for _, in := range w.inputs {
 		got = append(got, in.Target.Content)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("contents of the Target (-want +got):\n%s\nstatus %+v", diff, w.stored().Status.LastError)
+		w.t.Errorf("contents of the Target (-want +got):\n%s\nstatus %+v", diff, w.getItem().Status.LastError)
 	}
 }
 
-// ignorant is a deployer that does not read the Context.
-type ignorant struct{ deployerlib.Deployer }
+// contextIgnorer is a deployer that does not read the Context.
+type contextIgnorer struct{ deployerlib.Deployer }
 
-func (ignorant) IgnoresContext() {}
+func (contextIgnorer) IgnoresContext() {}
+
+// contextFreeDeleter is a deployer whose Delete does not need the Context.
+type contextFreeDeleter struct{ deployerlib.Deployer }
+
+func (contextFreeDeleter) DeletesWithoutContext() {}
+
+func TestDeletionWithoutContext(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wrap    func(deployerlib.Deployer) deployerlib.Deployer
+		deletes bool
+	}{
+		"calls Delete of a deployer that does not need it": {func(d deployerlib.Deployer) deployerlib.Deployer { return contextFreeDeleter{d} }, true},
+		"calls Delete of a deployer that ignores it":       {func(d deployerlib.Deployer) deployerlib.Deployer { return contextIgnorer{d} }, true},
+		"is an error for other deployers":                  {func(d deployerlib.Deployer) deployerlib.Deployer { return d }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newDelayedCacheEnv(t, tc.wrap(landscapertest.NewFake()), newItem(withFinishedJob("1", phases.Succeeded), withNextJob, withTarget, withDeletion, func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "missing" }), newTarget("any"))
+			w.runAttempt()
+			if gone := w.getItem() == nil; gone != tc.deletes {
+				t.Errorf("the item is gone: %t, want %t", gone, tc.deletes)
+			}
+		})
+	}
+}
 
 func TestNumberOfReferenceReads(t *testing.T) {
 	t.Run("a run reads its Context, its Target and the Secret once [F106]", func(t *testing.T) {
-		w := newDelayed(t, nil, item(job("1"), withTarget), targetWithSecret(), kubeconfig("a"))
-		w.pass()
-		w.wantReads(theTarget, theSecret, theContext)
+		w := newDelayedCacheEnv(t, nil, newItem(withJob("1"), withTarget), newTargetWithSecret(), newKubeconfigSecret("a"))
+		w.runAttempt()
+		w.expectReads(theTarget, theSecret, theContext)
 	})
 	t.Run("a run reads no Context for a deployer that ignores it [F106]", func(t *testing.T) {
 		fake := landscapertest.NewFake()
-		w := newDelayed(t, ignorant{fake}, item(job("1"), withTarget), target("any"))
-		w.pass()
-		w.wantReads(theTarget)
+		w := newDelayedCacheEnv(t, contextIgnorer{fake}, newItem(withJob("1"), withTarget), newTarget("any"))
+		w.runAttempt()
+		w.expectReads(theTarget)
 	})
 	t.Run("a read is valid for each item that arrived before it [F106]", func(t *testing.T) {
-		second := item(job("1"), withTarget)
+		second := newItem(withJob("1"), withTarget)
 		second.Name, second.UID = "second", "uid-2"
-		w := newDelayed(t, nil, item(job("1"), withTarget), second, targetWithSecret(), kubeconfig("a"))
-		w.Event(w.stored())
-		w.Event(second)
+		w := newDelayedCacheEnv(t, nil, newItem(withJob("1"), withTarget), second, newTargetWithSecret(), newKubeconfigSecret("a"))
+		w.HandleEvent(w.getItem())
+		w.HandleEvent(second)
 		w.clock.Step(time.Second)
-		w.pass()
+		w.runAttempt()
 		w.clock.Step(time.Second)
-		w.Pass(t.Context(), client.ObjectKeyFromObject(second))
-		w.wantReads(theTarget, theSecret, theContext)
+		w.RunAttempt(t.Context(), client.ObjectKeyFromObject(second))
+		w.expectReads(theTarget, theSecret, theContext)
 	})
 	t.Run("an item without a due run reads nothing [F106]", func(t *testing.T) {
-		w := newDelayed(t, nil, item(finishedJob("1", phases.Succeeded), withTarget), target("any"))
-		w.pass()
-		w.wantReads()
+		w := newDelayedCacheEnv(t, nil, newItem(withFinishedJob("1", phases.Succeeded), withTarget), newTarget("any"))
+		w.runAttempt()
+		w.expectReads()
 	})
 	t.Run("a job that updateOnChangeOnly skips reads nothing [F106]", func(t *testing.T) {
-		w := newDelayed(t, nil, item(finishedJob("1", phases.Succeeded), nextJob, withTarget, func(di *lsv1alpha1.DeployItem) {
+		w := newDelayedCacheEnv(t, nil, newItem(withFinishedJob("1", phases.Succeeded), withNextJob, withTarget, func(di *lsv1alpha1.DeployItem) {
 			di.Spec.UpdateOnChangeOnly = true
-		}), target("any"))
-		w.pass()
-		w.wantReads()
+		}), newTarget("any"))
+		w.runAttempt()
+		w.expectReads()
 	})
 }
 
-// secondTarget returns the Target "second" with the given configuration.
-func secondTarget(config string) *lsv1alpha1.Target {
-	t := targetWith(config)
+// newSecondTarget returns the Target "second" with the given configuration.
+func newSecondTarget(config string) *lsv1alpha1.Target {
+	t := newTargetWithConfig(config)
 	t.Name = "second"
 	return t
 }
@@ -321,32 +345,32 @@ func TestRunReadsOtherTarget(t *testing.T) {
 	key := types.NamespacedName{Namespace: ns, Name: "second"}
 	for revision, tc := range requests {
 		t.Run(revision+": a new run sees another Target that was changed before it, with one read for all attempts [F106]", func(t *testing.T) {
-			w := newDelayed(t, nil, item(tc.finished, withTarget), target("any"), secondTarget(`{"cluster":"old"}`))
+			w := newDelayedCacheEnv(t, nil, newItem(tc.finished, withTarget), newTarget("any"), newSecondTarget(`{"cluster":"old"}`))
 			var seen []string
-			w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
-				other, err := w.Runtime(deployerlib.Runtime{}).GetTarget(ctx, key)
+			w.fake.SetDefaultAnswer(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
+				other, err := w.WrapRuntime(deployerlib.Runtime{}).GetTarget(ctx, key)
 				if err != nil {
 					return err
 				}
 				seen = append(seen, string(other.Spec.Configuration.RawMessage))
 				return deployerlib.WaitFor("a pod", time.Second)
 			})
-			w.delay(&lsv1alpha1.Target{}, "second")
-			w.store(secondTarget(`{"cluster":"new"}`))
-			w.request(tc.next)
+			w.keepCached(&lsv1alpha1.Target{}, "second")
+			w.applyObject(newSecondTarget(`{"cluster":"new"}`))
+			w.runRequested(tc.next)
 			w.clock.Step(time.Minute)
-			w.pass()
+			w.runAttempt()
 			if diff := cmp.Diff([]string{`{"cluster":"new"}`, `{"cluster":"new"}`}, seen); diff != "" {
 				t.Errorf("contents of the other Target (-want +got):\n%s", diff)
 			}
-			w.wantReads(theTarget, theContext, theSecond)
+			w.expectReads(theTarget, theContext, theSecond)
 		})
 	}
 	t.Run("outside of a requested run, another Target is read from the cache [F106]", func(t *testing.T) {
-		w := newDelayed(t, nil, item(finishedJob("1", phases.Succeeded)), secondTarget(`{}`))
-		if _, err := w.Runtime(deployerlib.Runtime{}).GetTarget(t.Context(), key); err != nil {
+		w := newDelayedCacheEnv(t, nil, newItem(withFinishedJob("1", phases.Succeeded)), newSecondTarget(`{}`))
+		if _, err := w.WrapRuntime(deployerlib.Runtime{}).GetTarget(t.Context(), key); err != nil {
 			t.Error(err)
 		}
-		w.wantReads()
+		w.expectReads()
 	})
 }

@@ -15,22 +15,23 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// swappable is a client whose fake API server can be replaced by another one with different objects.
-type swappable struct{ client.WithWatch }
+// swappableClient is a client whose fake API server can be replaced by another one with different objects.
+type swappableClient struct{ client.WithWatch }
 
-// restorable replaces the client of a world with a swappable client, so that a test can call the method `restore`.
-func restorable(w *world) *swappable {
-	s := &swappable{WithWatch: w.client}
+// useSwappableClient replaces the client of a world with a swappable client, so that a test can call the method
+// `restore`.
+func useSwappableClient(w *testEnv) *swappableClient {
+	s := &swappableClient{WithWatch: w.client}
 	w.client = s
-	w.boot()
+	w.startEngine()
 	return s
 }
 
-// restore simulates a restore of etcd from a backup. It replaces the objects of the API server by one item. Resource
-// versions begin again at 100.
-func (s *swappable) restore(w *world, changes ...change) *lsv1alpha1.DeployItem {
+// replaceObjects simulates a restore of etcd from a backup. It replaces the objects of the API server by one item.
+// Resource versions begin again at 100.
+func (s *swappableClient) replaceObjects(w *testEnv, changes ...itemOption) *lsv1alpha1.DeployItem {
 	w.t.Helper()
-	di := item(changes...)
+	di := newItem(changes...)
 	di.ResourceVersion = "100"
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -39,12 +40,12 @@ func (s *swappable) restore(w *world, changes ...change) *lsv1alpha1.DeployItem 
 	lsCtx := &lsv1alpha1.Context{}
 	lsCtx.Namespace, lsCtx.Name = ns, lsv1alpha1.DefaultContextName
 	s.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(di, lsCtx).
-		WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(w.interceptors()).Build()
-	return w.stored()
+		WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(w.newInterceptors()).Build()
+	return w.getItem()
 }
 
-// forAMinute reconciles the item as often as the queue would in one minute.
-func (w *world) forAMinute() {
+// reconcileForMinute reconciles the item as often as the queue would in one minute.
+func (w *testEnv) reconcileForMinute() {
 	w.t.Helper()
 	for end := w.clock.Now().Add(time.Minute); w.clock.Now().Before(end); {
 		res := w.reconcile()
@@ -57,56 +58,56 @@ func (w *world) forAMinute() {
 
 func TestRestoredEtcd(t *testing.T) {
 	t.Parallel()
-	finishedNow := func(w *world) {
+	finishedNow := func(w *testEnv) {
 		w.t.Helper()
-		if s := w.stored().Status; s.Phase != phases.Succeeded || s.JobIDFinished != s.JobID {
+		if s := w.getItem().Status; s.Phase != phases.Succeeded || s.JobIDFinished != s.JobID {
 			w.t.Errorf("status = %+v, want phase Succeeded and a finished job", s)
 		}
 	}
 	version := func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "5000" }
 	t.Run("a finished item starts its next job after the restore [F60]", func(t *testing.T) {
-		w := newWorld(t, items(job("1"), version))
-		s := restorable(w)
+		w := newTestEnv(t, newItems(withJob("1"), version))
+		s := useSwappableClient(w)
 		w.reconcile()
-		before := w.stored()
-		if !w.Update(before, s.restore(w, job("1"))) {
+		before := w.getItem()
+		if !w.HandleUpdate(before, s.replaceObjects(w, withJob("1"))) {
 			t.Error("the older version does not lead to a reconcile")
 		}
-		w.sent()
-		w.forAMinute()
+		w.popRequests()
+		w.reconcileForMinute()
 		finishedNow(w)
-		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
-		w.wantSent("get", "get", "patch status", "patch status") // two live reads prove that resource versions went backwards
-		w.Update(nil, w.update(job("2")))
-		w.forAMinute()
+		w.expectCalls(contract.ActionReconcile, contract.ActionReconcile)
+		w.expectRequests("get", "get", "patch status", "patch status") // two live reads prove that resource versions went backwards
+		w.HandleUpdate(nil, w.updateItem(withJob("2")))
+		w.reconcileForMinute()
 		finishedNow(w)
 	})
 	t.Run("a call that was running at the time of the backup finishes its job after the restore [F60]", func(t *testing.T) {
-		w := newWorld(t, items(job("1"), version))
-		s := restorable(w)
-		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
-			if w.fake.Count(key, contract.ActionReconcile) == 1 {
-				s.restore(w, runningJob("1", 0))
+		w := newTestEnv(t, newItems(withJob("1"), version))
+		s := useSwappableClient(w)
+		w.fake.QueueAnswers(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+			if w.fake.CountCalls(key, contract.ActionReconcile) == 1 {
+				s.replaceObjects(w, withRunningJob("1", 0))
 			}
 			return nil
 		})
 		w.reconcile()
-		w.forAMinute()
+		w.reconcileForMinute()
 		finishedNow(w)
-		w.wantCalls(contract.ActionReconcile)
+		w.expectCalls(contract.ActionReconcile)
 	})
 	t.Run("a call that started after the backup finishes its job after the restore [F60]", func(t *testing.T) {
-		w := newWorld(t, items(job("1"), version))
-		s := restorable(w)
-		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
-			if w.fake.Count(key, contract.ActionReconcile) == 1 {
-				s.restore(w, job("1"))
+		w := newTestEnv(t, newItems(withJob("1"), version))
+		s := useSwappableClient(w)
+		w.fake.QueueAnswers(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+			if w.fake.CountCalls(key, contract.ActionReconcile) == 1 {
+				s.replaceObjects(w, withJob("1"))
 			}
 			return nil
 		})
 		w.reconcile()
-		w.forAMinute()
+		w.reconcileForMinute()
 		finishedNow(w)
-		w.wantCalls(contract.ActionReconcile)
+		w.expectCalls(contract.ActionReconcile)
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// series returns the values of all metrics of a registry by name and labels. The value of a histogram is its number of
-// samples.
-func series(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+// getSamples returns the values of all metrics of a registry by name and labels. The value of a histogram is its number
+// of samples.
+func getSamples(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {
@@ -41,20 +41,20 @@ func TestMetrics(t *testing.T) {
 	const count = 30
 	objects := []client.Object{}
 	for i := range count {
-		di := item(job("1"))
+		di := newItem(withJob("1"))
 		di.Name, di.UID = fmt.Sprintf("item-%d", i), types.UID(fmt.Sprint(i))
 		objects = append(objects, di)
 	}
 	reg := prometheus.NewRegistry()
-	w := newWorld(t, objects, withHooks(), withArgs(func(args *deployerlib.DeployerArgs) { args.Registerer = reg }))
-	w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Panic("x"), landscapertest.Wait("x", 0))
+	w := newTestEnv(t, objects, withHooks(), withArgs(func(args *deployerlib.DeployerArgs) { args.Registerer = reg }))
+	w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnError(errBoom), landscapertest.Panic("x"), landscapertest.ReturnWaitFor("x", 0))
 	pass := func() {
 		for i := range count {
-			w.Pass(t.Context(), types.NamespacedName{Namespace: ns, Name: fmt.Sprintf("item-%d", i)})
+			w.RunAttempt(t.Context(), types.NamespacedName{Namespace: ns, Name: fmt.Sprintf("item-%d", i)})
 		}
 	}
 	pass()
-	first := series(t, reg)
+	first := getSamples(t, reg)
 	pass()
 	t.Run("no label contains the name of an item", func(t *testing.T) {
 		for name := range first {
@@ -62,19 +62,21 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s", name)
 			}
 		}
-		if len(first) > 60 {
+		if len(first) > 70 {
 			t.Errorf("%d series for %d items", len(first), count)
 		}
 	})
 	t.Run("metrics count reconciles", func(t *testing.T) {
 		for name, want := range map[string]float64{
-			`deployerkit_passes_total{deployer_type=example.com/test,result=done}`:               count - 3,
-			`deployerkit_passes_total{deployer_type=example.com/test,result=error}`:              2,
-			`deployerkit_passes_total{deployer_type=example.com/test,result=waiting}`:            1,
-			`deployerkit_panics_total{deployer_type=example.com/test}`:                           1,
-			`deployerkit_retries_total{action=reconcile,deployer_type=example.com/test}`:         2,
-			`deployerkit_call_duration_seconds{action=reconcile,deployer_type=example.com/test}`: count,
-			`deployerkit_api_calls_total{call=status,deployer_type=example.com/test}`:            2 * count,
+			`deployerkit_passes_total{deployer_type=example.com/test,result=done}`:                               count - 3,
+			`deployerkit_passes_total{deployer_type=example.com/test,result=error}`:                              2,
+			`deployerkit_passes_total{deployer_type=example.com/test,result=waiting}`:                            1,
+			`deployerkit_panics_total{deployer_type=example.com/test}`:                                           1,
+			`deployerkit_errors_total{code=none,deployer_type=example.com/test}`:                                 2,
+			`deployerkit_run_duration_seconds{action=reconcile,deployer_type=example.com/test,result=succeeded}`: count - 3,
+			`deployerkit_retries_total{action=reconcile,deployer_type=example.com/test}`:                         2,
+			`deployerkit_call_duration_seconds{action=reconcile,deployer_type=example.com/test}`:                 count,
+			`deployerkit_api_calls_total{call=status,deployer_type=example.com/test}`:                            2 * count,
 		} {
 			if first[name] != want {
 				t.Errorf("%s is %v, want %v", name, first[name], want)
@@ -82,7 +84,7 @@ func TestMetrics(t *testing.T) {
 		}
 	})
 	t.Run("several deployers share a registry", func(t *testing.T) {
-		newWorld(t, nil, withArgs(func(args *deployerlib.DeployerArgs) { args.Registerer = reg; args.Type = "example.com/second" }))
+		newTestEnv(t, nil, withArgs(func(args *deployerlib.DeployerArgs) { args.Registerer = reg; args.Type = "example.com/second" }))
 	})
 	t.Run("a metric name that is already in use is an error", func(t *testing.T) {
 		taken := prometheus.NewRegistry()

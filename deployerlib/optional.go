@@ -18,26 +18,26 @@ type Unwrapper interface {
 // maxWrapped is the maximum number of nested wrappers.
 const maxWrapped = 16
 
-// optional returns an implementation of the optional interface T. It is d itself, or the first wrapped deployer that
-// implements T.
-func optional[T any](d Deployer) (found T, ok bool) {
+// findOptional returns an implementation of the optional interface T. It is d itself, or the first wrapped deployer
+// that implements T.
+func findOptional[T any](d Deployer) (found T, ok bool) {
 	for range maxWrapped {
 		if found, ok = d.(T); ok {
 			return found, true
 		}
-		if d = unwrap(d); d == nil {
+		if d = unwrapDeployer(d); d == nil {
 			return found, false
 		}
 	}
 	return found, false
 }
 
-// unwrap returns the deployer that d wraps, or nil if there is none.
-func unwrap(d Deployer) Deployer {
+// unwrapDeployer returns the deployer that d wraps, or nil if there is none.
+func unwrapDeployer(d Deployer) Deployer {
 	if wrapper, ok := d.(Unwrapper); ok {
 		return wrapper.Unwrap()
 	}
-	for field, value := range fieldsOf(d) {
+	for field, value := range getFields(d) {
 		if !field.Anonymous || !field.IsExported() {
 			continue
 		}
@@ -49,14 +49,14 @@ func unwrap(d Deployer) Deployer {
 }
 
 // checkWrapped returns an error if a field of d contains a deployer that implements RuntimeUser, and the function
-// `optional` does not find that deployer.
+// `findOptional` does not find that deployer.
 func checkWrapped(d Deployer) error {
-	if _, ok := optional[RuntimeUser](d); ok {
+	if _, ok := findOptional[RuntimeUser](d); ok {
 		return nil
 	}
 	user, deployer := reflect.TypeFor[RuntimeUser](), reflect.TypeFor[Deployer]()
 	for range maxWrapped {
-		for field, value := range fieldsOf(d) {
+		for field, value := range getFields(d) {
 			if value.Kind() == reflect.Interface {
 				value = value.Elem()
 			}
@@ -65,15 +65,15 @@ func checkWrapped(d Deployer) error {
 					d, value.Type(), field.Name)
 			}
 		}
-		if d = unwrap(d); d == nil {
+		if d = unwrapDeployer(d); d == nil {
 			return nil
 		}
 	}
 	return nil
 }
 
-// fieldsOf returns the fields of a deployer that is a struct or a pointer to a struct.
-func fieldsOf(d Deployer) func(yield func(reflect.StructField, reflect.Value) bool) {
+// getFields returns the fields of a deployer that is a struct or a pointer to a struct.
+func getFields(d Deployer) func(yield func(reflect.StructField, reflect.Value) bool) {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		value := reflect.ValueOf(d)
 		if value.Kind() == reflect.Pointer {

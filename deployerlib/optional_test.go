@@ -21,15 +21,15 @@ func (plainDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.De
 	return nil
 }
 
-// needyDeployer implements RuntimeUser and Resumer. It counts the calls of UseRuntime.
-type needyDeployer struct {
+// runtimeDeployer implements RuntimeUser and Resumer. It counts the calls of UseRuntime.
+type runtimeDeployer struct {
 	plainDeployer
 	used int
 }
 
-func (d *needyDeployer) UseRuntime(Runtime) error { d.used++; return nil }
+func (d *runtimeDeployer) UseRuntime(Runtime) error { d.used++; return nil }
 
-func (*needyDeployer) Resume(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (*runtimeDeployer) Resume(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
@@ -69,13 +69,13 @@ func TestOptionalInterfaces(t *testing.T) {
 		"a nil field has no optional methods [F34]":                               {func(Deployer) Deployer { return &keeping{} }, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := &needyDeployer{}
+			inner := &runtimeDeployer{}
 			d := test.wrap(inner)
-			user, ok := optional[RuntimeUser](d)
+			user, ok := findOptional[RuntimeUser](d)
 			if ok != test.found {
 				t.Fatalf("found: %t", ok)
 			}
-			if _, resumes := optional[Resumer](d); resumes != test.found {
+			if _, resumes := findOptional[Resumer](d); resumes != test.found {
 				t.Errorf("Resumer found: %t", resumes)
 			}
 			if ok {

@@ -18,103 +18,106 @@ import (
 type verdict int
 
 const (
-	proceed verdict = iota // run the next phase
-	stop                   // end the attempt and keep the requeue that hooks requested
-	drop                   // end the attempt and drop the requeue, because the item does not exist or belongs to another deployer
+	verdictProceed verdict = iota // run the next phase
+	verdictStop                   // end the attempt and keep the requeue that hooks requested
+	verdictDrop                   // end the attempt and drop the requeue, because the item does not exist or belongs to another deployer
 )
 
 // String returns the name of the verdict for traces.
 func (v verdict) String() string { return [...]string{"proceed", "stop", "drop"}[v] }
 
-// phase is one step of the pipeline. First, the hooks of the types in the field `gates` run, and may stop the attempt.
-// Second, the function in the field `do` returns the default verdict. Third, the hooks of the field `override` run, and
-// may change the verdict. If the verdict is `proceed`, the function in the field `then` is called last.
+// phase is one step of the pipeline. First, the hooks of the types in the field `beforeHooks` run, and may stop the
+// attempt. Second, the function in the field `do` returns the default verdict. Third, the hooks of the field `override`
+// run, and may change the verdict. If the verdict is verdictProceed, the function in the field `onProceed` is called
+// last.
 type phase struct {
-	name     string
-	only     func(*attempt) bool // if it is set and returns false, the phase is skipped
-	gates    []extension.HookType
-	do       func(context.Context, *attempt) (verdict, error)
-	override *override
-	then     func(*attempt)
+	name        string
+	isNeeded    func(*attempt) bool // if it is set and returns false, the phase is skipped
+	beforeHooks []extension.HookType
+	do          func(context.Context, *attempt) (verdict, error)
+	override    *override
+	onProceed   func(*attempt)
 }
 
 // override lets the hooks of one type change a verdict.
 type override struct {
 	hook    extension.HookType
 	rule    func(byDefault verdict, res *extension.HookResult) verdict
-	onForce func(context.Context, *attempt) (verdict, error) // called if the hooks change the verdict from `stop` to `proceed`
+	onForce func(context.Context, *attempt) (verdict, error) // called if the hooks change the verdict from verdictStop to verdictProceed
 }
 
-// The function `at` returns its arguments as a slice.
-func at(types ...extension.HookType) []extension.HookType { return types }
+// hookTypes returns its arguments as a slice.
+func hookTypes(types ...extension.HookType) []extension.HookType { return types }
 
-// replace returns the verdict that the hooks request with their result. If there is no result, it returns byDefault.
-func replace(byDefault verdict, res *extension.HookResult) verdict {
+// replaceVerdict returns the verdict that the hooks request with their result. If there is no result, it returns
+// byDefault.
+func replaceVerdict(byDefault verdict, res *extension.HookResult) verdict {
 	switch {
 	case res == nil:
 		return byDefault
 	case res.AbortReconcile:
-		return stop
+		return verdictStop
 	}
-	return proceed
+	return verdictProceed
 }
 
-// forceOnly returns the verdict `proceed` if the result of the hooks requests it. Otherwise, it returns the parameter
-// `byDefault`. Hooks can therefore change the verdict from `stop` to `proceed`, but not from `proceed` to `stop`.
-func forceOnly(byDefault verdict, res *extension.HookResult) verdict {
+// allowForce returns verdictProceed if the result of the hooks requests it. Otherwise, it returns the parameter
+// `byDefault`. Hooks can therefore change the verdict from verdictStop to verdictProceed, but not
+// from verdictProceed to verdictStop.
+func allowForce(byDefault verdict, res *extension.HookResult) verdict {
 	if res != nil && !res.AbortReconcile {
-		return proceed
+		return verdictProceed
 	}
 	return byDefault
 }
 
-// walker runs phases and hooks.
-type walker struct {
+// phaseRunner runs phases and hooks.
+type phaseRunner struct {
 	hooks     extension.ReconcileExtensionHooks
 	telemetry *telemetry
 }
 
-// The method `has` reports whether there are hooks of a type.
-func (w *walker) has(t extension.HookType) bool { return len(w.hooks[t]) > 0 }
+// hasHooks reports whether there are hooks of a type.
+func (w *phaseRunner) hasHooks(t extension.HookType) bool { return len(w.hooks[t]) > 0 }
 
-// walk runs the phases in order. It stops after a phase whose verdict is not `proceed`, or when the attempt is
-// cancelled before the deployer was called.
-func (w *walker) walk(ctx context.Context, a *attempt, phases []phase) (verdict, error) {
+// runPhases runs the phases in order. It stops after a phase whose verdict is not verdictProceed, or when the attempt
+// is cancelled before the deployer was called.
+func (w *phaseRunner) runPhases(ctx context.Context, a *attempt, phases []phase) (verdict, error) {
 	for i := range phases {
 		if a.call.outcome == nil && context.Cause(ctx) != nil {
-			return stop, nil
+			return verdictStop, nil
 		}
-		if phases[i].only != nil && !phases[i].only(a) {
+		if phases[i].isNeeded != nil && !phases[i].isNeeded(a) {
 			continue
 		}
 		v, err := w.runPhase(ctx, a, &phases[i])
-		if err != nil || v != proceed {
+		if err != nil || v != verdictProceed {
 			return v, err
 		}
 	}
-	return proceed, nil
+	return verdictProceed, nil
 }
 
 // runPhase runs and reports one phase.
-func (w *walker) runPhase(ctx context.Context, a *attempt, p *phase) (verdict, error) {
-	ctx, end := w.telemetry.phase(ctx, a, p.name)
+func (w *phaseRunner) runPhase(ctx context.Context, a *attempt, p *phase) (verdict, error) {
+	ctx, end := w.telemetry.observePhase(ctx, a, p.name)
 	v, err := w.step(ctx, a, p)
 	if _, after, waits := AsWait(err); waits { // only hooks return such an error; the error of an action is judged where the action is called
-		a.pause = &pause{message: err.Error(), after: after}
-		v, err = stop, nil
+		a.hooks.wait = &hookWait{message: err.Error(), after: after}
+		v, err = verdictStop, nil
 	}
 	if err != nil {
-		v, err = stop, inPhase(p.name, err)
+		v, err = verdictStop, wrapWithPhase(p.name, err)
 	}
-	if v == proceed && p.then != nil {
-		p.then(a)
+	if v == verdictProceed && p.onProceed != nil {
+		p.onProceed(a)
 	}
 	end(v, err)
 	return v, err
 }
 
-// inPhase adds the name of the phase to an error unless the error already contains the name of a phase.
-func inPhase(name string, err error) error {
+// wrapWithPhase adds the name of the phase to an error unless the error already contains the name of a phase.
+func wrapWithPhase(name string, err error) error {
 	if _, nested := err.(*phaseError); nested { //nolint:errorlint // only the outermost matters
 		return err
 	}
@@ -130,24 +133,24 @@ type phaseError struct {
 func (e *phaseError) Error() string { return fmt.Sprintf("%s: %v", e.phase, e.err) }
 func (e *phaseError) Unwrap() error { return e.err }
 
-// step runs a phase: the hooks of the types in the field `gates`, then the function in the field `do`, and then the
-// hooks of the field `override`.
-func (w *walker) step(ctx context.Context, a *attempt, p *phase) (verdict, error) {
-	for _, t := range p.gates {
+// step runs a phase: the hooks of the types in the field `beforeHooks`, then the function in the field `do`, and then
+// the hooks of the field `override`.
+func (w *phaseRunner) step(ctx context.Context, a *attempt, p *phase) (verdict, error) {
+	for _, t := range p.beforeHooks {
 		res, err := w.runHooks(ctx, a, t)
 		if err != nil {
-			return stop, err
+			return verdictStop, err
 		}
-		a.merge(res)
+		a.hooks.merge(res)
 		if res != nil && res.AbortReconcile && t != extension.EndHook {
-			a.stopped = stoppedBy(a.aborts)
-			return stop, nil
+			a.hooks.stopMessage = describeStop(a.hooks.aborts)
+			return verdictStop, nil
 		}
 	}
-	v := proceed
+	v := verdictProceed
 	if p.do != nil {
 		var err error
-		if v, err = p.do(ctx, a); err != nil || v == drop {
+		if v, err = p.do(ctx, a); err != nil || v == verdictDrop {
 			return v, err
 		}
 	}
@@ -158,14 +161,14 @@ func (w *walker) step(ctx context.Context, a *attempt, p *phase) (verdict, error
 }
 
 // applyOverride calls the hooks of an override.
-func (w *walker) applyOverride(ctx context.Context, a *attempt, o *override, byDefault verdict) (verdict, error) {
+func (w *phaseRunner) applyOverride(ctx context.Context, a *attempt, o *override, byDefault verdict) (verdict, error) {
 	res, err := w.runHooks(ctx, a, o.hook)
 	if err != nil {
-		return stop, err
+		return verdictStop, err
 	}
-	a.merge(res)
+	a.hooks.merge(res)
 	v := o.rule(byDefault, res)
-	if byDefault == stop && v == proceed && o.onForce != nil {
+	if byDefault == verdictStop && v == verdictProceed && o.onForce != nil {
 		return o.onForce(ctx, a)
 	}
 	return v, nil
@@ -173,30 +176,30 @@ func (w *walker) applyOverride(ctx context.Context, a *attempt, o *override, byD
 
 // runHooks runs the hooks of one type. Before the deployer is known to be responsible, hooks receive a copy of the
 // item, and changes of the copy are dropped. Afterwards, hooks may change the status.
-func (w *walker) runHooks(ctx context.Context, a *attempt, t extension.HookType) (*extension.HookResult, error) {
-	if !w.has(t) {
+func (w *phaseRunner) runHooks(ctx context.Context, a *attempt, t extension.HookType) (*extension.HookResult, error) {
+	if !w.hasHooks(t) {
 		return nil, nil
 	}
-	a.aborts = nil
-	ctx = w.telemetry.hooks(ctx, a.key, a.note)
+	a.hooks.aborts = nil
+	ctx = w.telemetry.withHookObserver(ctx, a.key, a.hooks.recordAbort)
 	if a.session == nil {
-		return w.execute(ctx, a, nil, t)
+		return w.executeHooks(ctx, a, nil, t)
 	}
 	if !a.responsible {
-		return w.execute(ctx, a, a.session.Read().DeepCopy(), t)
+		return w.executeHooks(ctx, a, a.session.GetOriginal().DeepCopy(), t)
 	}
-	ctx, item := a.session.UserCopy(ctx)
+	ctx, item := a.session.GetUserCopy(ctx)
 	phase, lastError := item.Status.Phase, item.Status.LastError
-	res, err := w.execute(ctx, a, item, t)
+	res, err := w.executeHooks(ctx, a, item, t)
 	item.Status.Phase, item.Status.LastError = phase, lastError
-	if faulty := a.session.Restore(ctx, a.log, "a "+string(t)+" hook"); faulty != nil && err == nil {
+	if faulty := a.session.ResetProtected(ctx, a.log, "a "+string(t)+" hook"); faulty != nil && err == nil {
 		res, err = nil, faulty
 	}
 	return res, err
 }
 
-// execute calls the hooks of a type.
-func (w *walker) execute(ctx context.Context, a *attempt, item *lsv1alpha1.DeployItem, t extension.HookType) (*extension.HookResult, error) {
+// executeHooks calls the hooks of a type.
+func (w *phaseRunner) executeHooks(ctx context.Context, a *attempt, item *lsv1alpha1.DeployItem, t extension.HookType) (*extension.HookResult, error) {
 	res, err := w.hooks.ExecuteHooks(ctx, a.log, item, a.target.object, t)
 	if err != nil {
 		return nil, &hookError{err}
@@ -210,12 +213,13 @@ type hookError struct{ err error }
 func (e *hookError) Error() string { return e.err.Error() }
 func (e *hookError) Unwrap() error { return e.err }
 
-// shownError returns the error to show in the status of an item. This is usually err itself. If a hook returned an
-// unrecoverable error, such as a ConfigError, the item itself is wrong. In this case, shownError returns only the error
-// of the hook, without the names of the phase and the hook, which would hide the field that must be corrected.
-func shownError(err error) error {
+// getVisibleError returns the error to show in the status of an item. This is usually err itself. If a hook returned an
+// unrecoverable error, such as an error of NewConfigError, the item itself is wrong. In this case, getVisibleError
+// returns only the error of the hook, without the names of the phase and the hook, which would hide the field that must
+// be corrected.
+func getVisibleError(err error) error {
 	hook, ok := errors.AsType[*hookError](err)
-	if !ok || !contract.Unrecoverable(contract.Codes(err)) {
+	if !ok || !contract.HasUnrecoverableCode(contract.ErrorCodes(err)) {
 		return err
 	}
 	return cmp.Or(errors.Unwrap(hook.err), err)

@@ -39,9 +39,9 @@ type ClassicDeployer interface {
 
 // ClassicOptions configures PortClassic.
 type ClassicOptions struct {
-	// FailAfter is how long the calls of a run may return Landscaper errors with the same operation. After that time, the
-	// run ends as failed. Landscaper's library ended such a run after 5 minutes. If FailAfter is zero, errors are retried
-	// until the deadline of the run.
+	// FailAfter is how long the calls of a run may return Landscaper errors with the same operation. After that time,
+	// the run ends as failed. Landscaper's library ended such a run after 5 minutes. If FailAfter is zero, errors are
+	// retried until the deadline of the run.
 	FailAfter time.Duration
 }
 
@@ -94,8 +94,8 @@ type ported struct {
 	clock     clock.PassiveClock
 }
 
-// resuming is a ported deployer that is a Resumer.
-type resuming struct {
+// portedResumer is a ported deployer that is a Resumer.
+type portedResumer struct {
 	*ported
 	Resumer
 }
@@ -104,7 +104,7 @@ type resuming struct {
 func newPorted(p *ported) Deployer {
 	p.clock = clock.RealClock{}
 	if r, ok := p.deployer.(Resumer); ok {
-		return resuming{ported: p, Resumer: r}
+		return portedResumer{ported: p, Resumer: r}
 	}
 	return p
 }
@@ -129,9 +129,9 @@ func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks {
 	}:
 		own = d.ExtensionHooks().DeepCopy()
 	case interface{ ExtensionHooks() PortedHooks }:
-		own = d.ExtensionHooks().convert()
+		own = d.ExtensionHooks().toHooks()
 	}
-	for t, hooks := range p.hooks.convert() {
+	for t, hooks := range p.hooks.toHooks() {
 		for _, h := range hooks {
 			own = own.RegisterHook(h, t)
 		}
@@ -139,9 +139,9 @@ func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks {
 	return own
 }
 
-// uncalled returns a sentence for each method of the ported deployer that the library never calls, although Landscaper's
-// library of another version calls a method with this name.
-func (p *ported) uncalled() []string {
+// describeUncalledMethods returns a sentence for each method of the ported deployer that the library never calls,
+// although Landscaper's library of another version calls a method with this name.
+func (p *ported) describeUncalledMethods() []string {
 	var out []string
 	if _, classic := p.deployer.(ClassicDeployer); !classic && hasMethod(p.deployer, "ForceReconcile") {
 		out = append(out, "ForceReconcile of the ported deployer is never called, because Port calls Reconcile instead: remove the method, or implement Deployer without Port")
@@ -163,78 +163,78 @@ func hasMethod(deployer any, name string) bool {
 
 // Reconcile calls Reconcile of the ported deployer.
 func (p *ported) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	last := handOver(ctx, di)
-	return p.takeBack(ctx, di, last, p.reconcile(ctx, lsCtx, di, target))
+	last := setExpectedPhase(ctx, di)
+	return p.convertResult(ctx, di, last, p.reconcile(ctx, lsCtx, di, target))
 }
 
 // ForceReconcile calls ForceReconcile of the ported deployer, or Reconcile if there is no ForceReconcile.
 func (p *ported) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	last := handOver(ctx, di)
-	return p.takeBack(ctx, di, last, p.forceReconcile(ctx, lsCtx, di, target))
+	last := setExpectedPhase(ctx, di)
+	return p.convertResult(ctx, di, last, p.forceReconcile(ctx, lsCtx, di, target))
 }
 
 // Delete calls Delete of the ported deployer. If that call returns nil and sets no failed phase, the deletion is done.
 func (p *ported) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	last := handOver(ctx, di)
+	last := setExpectedPhase(ctx, di)
 	err := p.delete(ctx, lsCtx, di, target)
 	if err == nil && !di.Status.Phase.IsFailed() {
 		di.Status.Phase = "" // an empty phase means that the deletion is done
 		return nil
 	}
-	return p.takeBack(ctx, di, last, err)
+	return p.convertResult(ctx, di, last, err)
 }
 
 // Abort calls Abort of the ported deployer.
 func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	handOver(ctx, di)
+	setExpectedPhase(ctx, di)
 	return p.abort(ctx, lsCtx, di, target)
 }
 
-// handOver sets the phase of di to the phase that the ported deployer expects, and returns the lastError of di.
-func handOver(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
+// setExpectedPhase sets the phase of di to the phase that the ported deployer expects, and returns the lastError of di.
+func setExpectedPhase(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
 	last := di.Status.LastError.DeepCopy()
-	a := callFrom(ctx)
+	a := getRunningAttempt(ctx)
 	if a == nil {
 		return last
 	}
 	phase := StoredPhase(ctx)
-	if a.decision.Background {
-		phase = backgroundPhase(a, di)
+	if a.getDecision().Background {
+		phase = getBackgroundPhase(a, di)
 	}
-	if contract.IsWorking(phase) {
+	if contract.IsInProgress(phase) {
 		di.Status.Phase = phase
 	}
 	return last
 }
 
-// backgroundPhase returns the phase that the deployer set in the previous call of a background run. The status of the
-// item does not contain this phase. In the first call of a run, the phase is empty.
-func backgroundPhase(a *attempt, di *lsv1alpha1.DeployItem) lsv1alpha1.DeployItemPhase {
+// getBackgroundPhase returns the phase that the deployer set in the previous call of a background run. The status of
+// the item does not contain this phase. In the first call of a run, the phase is empty.
+func getBackgroundPhase(a *attempt, di *lsv1alpha1.DeployItem) lsv1alpha1.DeployItemPhase {
 	pending := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
 	switch {
 	case pending == nil || pending.Status != lsv1alpha1.ConditionTrue:
 		return ""
-	case a.state.KeptPhase() == "" && contract.BackgroundWaits(di): // an earlier process made the last call
+	case a.state.GetKeptPhase() == "" && contract.IsBackgroundWaiting(di): // an earlier process made the last call
 		return lsv1alpha1.DeployItemPhases.Progressing
 	}
-	return a.state.KeptPhase()
+	return a.state.GetKeptPhase()
 }
 
-// takeBack judges the result of a call according to the rules of Landscaper's library. The parameter `last` is the
+// convertResult judges the result of a call according to the rules of Landscaper's library. The parameter `last` is the
 // error that the item showed before the call.
-func (p *ported) takeBack(ctx context.Context, di *lsv1alpha1.DeployItem, last *lsv1alpha1.Error, err error) error {
-	if a := callFrom(ctx); a != nil {
-		if field := a.session.Foreign(ctx); field != "" {
+func (p *ported) convertResult(ctx context.Context, di *lsv1alpha1.DeployItem, last *lsv1alpha1.Error, err error) error {
+	if a := getRunningAttempt(ctx); a != nil {
+		if field := a.session.FindForeignChange(ctx); field != "" {
 			return errors.Join(&statusWrittenError{field: field}, err)
 		}
-		if a.decision.Background {
+		if a.getDecision().Background {
 			a.state.KeepPhase(di.Status.Phase)
 		}
 	}
 	if p.isLasting(last, err) {
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Failed
 	}
-	return &keptPhase{err: err}
+	return &keepPhaseError{err: err}
 }
 
 // isLasting reports whether err is a Landscaper error whose operation has failed for longer than p.failAfter.
@@ -249,7 +249,7 @@ func (p *ported) isLasting(last *lsv1alpha1.Error, err error) bool {
 // withTarget returns an action that resolves the configuration of the Target and then calls the function `do`.
 func withTarget(do func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) error) action {
 	return func(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, resolved *lsv1alpha1.ResolvedTarget) error {
-		target, err := inline(resolved)
+		target, err := resolveSecret(resolved)
 		if err != nil {
 			return err
 		}
@@ -257,9 +257,9 @@ func withTarget(do func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Deploy
 	}
 }
 
-// inline returns a copy of the Target. If the Target refers to a Secret, the copy contains the content of this Secret
-// as its configuration.
-func inline(resolved *lsv1alpha1.ResolvedTarget) (*lsv1alpha1.Target, error) {
+// resolveSecret returns a copy of the Target. If the Target refers to a Secret, the copy contains the content of this
+// Secret as its configuration.
+func resolveSecret(resolved *lsv1alpha1.ResolvedTarget) (*lsv1alpha1.Target, error) {
 	if resolved == nil || resolved.Target == nil {
 		return nil, nil
 	}
@@ -269,7 +269,7 @@ func inline(resolved *lsv1alpha1.ResolvedTarget) (*lsv1alpha1.Target, error) {
 	}
 	config, err := document.ToJSON([]byte(resolved.Content))
 	if err != nil {
-		return nil, ConfigError("spec.target", "the Secret of target %q is not usable, because its content %s", target.Name, err.Error())
+		return nil, NewConfigError("spec.target", "the Secret of target %q is not usable, because its content %s", target.Name, err.Error())
 	}
 	target.Spec.SecretRef, target.Spec.Configuration = nil, lsv1alpha1.NewAnyJSONPointer(config)
 	return target, nil
@@ -299,8 +299,8 @@ func (p PortedHooks) RegisterHookSetup(setup extension.ReconcileExtensionHookSet
 	return p.RegisterHook(withLogger(setup.Hook), setup.HookTypes...)
 }
 
-// convert returns hooks that take a logger. A nil hook stays nil, so that Validate reports it.
-func (p PortedHooks) convert() extension.ReconcileExtensionHooks {
+// toHooks returns hooks that take a logger. A nil hook stays nil, so that Validate reports it.
+func (p PortedHooks) toHooks() extension.ReconcileExtensionHooks {
 	out := extension.ReconcileExtensionHooks{}
 	for t, hooks := range p {
 		for _, h := range hooks {

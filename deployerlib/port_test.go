@@ -23,24 +23,25 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// portedWorld returns a world with a ported deployer, which deploys its objects to the cluster that contains the items.
-func portedWorld(t *testing.T, port func(c client.Client) deployerlib.Deployer, objects ...client.Object) *world {
+// newPortedEnv returns a world with a ported deployer, which deploys its objects to the cluster that contains the
+// items.
+func newPortedEnv(t *testing.T, port func(c client.Client) deployerlib.Deployer, objects ...client.Object) *testEnv {
 	t.Helper()
-	w := newWorld(t, objects)
+	w := newTestEnv(t, objects)
 	w.args.Deployer = port(w.client)
 	if user, ok := w.args.Deployer.(deployerlib.RuntimeUser); ok {
 		if err := user.UseRuntime(deployerlib.Runtime{Clock: w.clock}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.restart()
+	w.startNewEngine()
 	return w
 }
 
-// finishPods writes the phase to all ConfigMaps, which stand for pods in these tests.
-func (w *world) finishPods(phase corev1.PodPhase) {
+// setPodPhase writes the phase to all ConfigMaps, which stand for pods in these tests.
+func (w *testEnv) setPodPhase(phase corev1.PodPhase) {
 	w.t.Helper()
-	for _, pod := range w.configMaps() {
+	for _, pod := range w.listConfigMaps() {
 		pod.Data = map[string]string{"phase": string(phase)}
 		if err := w.client.Update(w.t.Context(), &pod); err != nil {
 			w.t.Fatal(err)
@@ -48,27 +49,35 @@ func (w *world) finishPods(phase corev1.PodPhase) {
 	}
 }
 
-// configMaps returns the ConfigMaps that the deployer created.
-func (w *world) configMaps() []corev1.ConfigMap {
+// listConfigMaps returns the ConfigMaps that the deployer created.
+func (w *testEnv) listConfigMaps() []corev1.ConfigMap {
 	w.t.Helper()
 	list := &corev1.ConfigMapList{}
-	if err := w.client.List(quiet(w.t.Context()), list); err != nil {
+	if err := w.client.List(withoutRecording(w.t.Context()), list); err != nil {
 		w.t.Fatal(err)
 	}
 	return list.Items
 }
 
-// wantPhase checks the stored phase.
-func (w *world) wantPhase(want lsv1alpha1.DeployItemPhase) {
+// expectPhase checks the stored phase.
+func (w *testEnv) expectPhase(want lsv1alpha1.DeployItemPhase) {
 	w.t.Helper()
-	if got := w.stored().Status.Phase; got != want {
-		w.t.Fatalf("phase %q, want %q, last error %+v", got, want, w.stored().Status.LastError)
+	if got := w.getItem().Status.Phase; got != want {
+		w.t.Fatalf("phase %q, want %q, last error %+v", got, want, w.getItem().Status.LastError)
 	}
 }
 
-var revisions = map[contract.Revision]struct{ begun, gone change }{
-	contract.RevisionJobID:      {job("1"), func(di *lsv1alpha1.DeployItem) { finishedJob("1", phases.Succeeded)(di); job("2")(di); deleted(di) }},
-	contract.RevisionAnnotation: {func(*lsv1alpha1.DeployItem) {}, func(di *lsv1alpha1.DeployItem) { finished(phases.Succeeded)(di); di.Generation++; deleted(di) }},
+var revisions = map[contract.Revision]struct{ begun, gone itemOption }{
+	contract.RevisionJobID: {withJob("1"), func(di *lsv1alpha1.DeployItem) {
+		withFinishedJob("1", phases.Succeeded)(di)
+		withJob("2")(di)
+		withDeletion(di)
+	}},
+	contract.RevisionAnnotation: {func(*lsv1alpha1.DeployItem) {}, func(di *lsv1alpha1.DeployItem) {
+		withFinishedRun(phases.Succeeded)(di)
+		di.Generation++
+		withDeletion(di)
+	}},
 }
 
 // TestPortContainer tests a deployer that stores its progress in the phase.
@@ -78,30 +87,30 @@ func TestPortContainer(t *testing.T) {
 	}
 	for revision, items := range revisions {
 		t.Run("a container is started once and then polled under "+string(revision)+" [F44]", func(t *testing.T) {
-			w := portedWorld(t, port, item(items.begun))
+			w := newPortedEnv(t, port, newItem(items.begun))
 			for range 30 {
-				w.pass()
+				w.runAttempt()
 			}
-			if n := len(w.configMaps()); n != 1 {
+			if n := len(w.listConfigMaps()); n != 1 {
 				t.Fatalf("%d pods were started", n)
 			}
-			w.wantPhase(phases.Progressing)
-			w.finishPods(corev1.PodSucceeded)
-			w.pass()
-			w.wantPhase(phases.Succeeded)
+			w.expectPhase(phases.Progressing)
+			w.setPodPhase(corev1.PodSucceeded)
+			w.runAttempt()
+			w.expectPhase(phases.Succeeded)
 		})
 		t.Run("a failed container keeps its phase, and is uninstalled once under "+string(revision)+" [F44]", func(t *testing.T) {
-			w := portedWorld(t, port, item(items.gone))
+			w := newPortedEnv(t, port, newItem(items.gone))
 			for range 30 {
-				w.pass()
+				w.runAttempt()
 			}
-			if n := len(w.configMaps()); n != 1 {
+			if n := len(w.listConfigMaps()); n != 1 {
 				t.Fatalf("%d pods were started", n)
 			}
-			w.wantPhase(phases.Deleting)
-			w.finishPods(corev1.PodSucceeded)
-			w.pass()
-			if w.stored() != nil {
+			w.expectPhase(phases.Deleting)
+			w.setPodPhase(corev1.PodSucceeded)
+			w.runAttempt()
+			if w.getItem() != nil {
 				t.Error("the item is still there")
 			}
 		})
@@ -116,11 +125,11 @@ func TestPortHelm(t *testing.T) {
 			"through the API": func(c client.Client) *porting.Helm { return &porting.Helm{Target: c, Landscaper: c} },
 		} {
 			t.Run("a ported Helm deployer removes the finalizer "+name+", under "+string(revision)+" [F44]", func(t *testing.T) {
-				w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(helm(c), nil) }, item(items.gone))
+				w := newPortedEnv(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(helm(c), nil) }, newItem(items.gone))
 				calls := 0
-				for w.stored() != nil && calls < 30 {
+				for w.getItem() != nil && calls < 30 {
 					calls++
-					w.pass()
+					w.runAttempt()
 				}
 				if calls != 1 {
 					t.Errorf("Delete was called %d times", calls)
@@ -136,10 +145,10 @@ func TestPortMock(t *testing.T) {
 		mock := &porting.Mock{}
 		return deployerlib.Port(mock, mock.Hooks())
 	}
-	config := func(fields map[string]any) change {
+	config := func(fields map[string]any) itemOption {
 		return func(di *lsv1alpha1.DeployItem) {
 			fields["apiVersion"], fields["kind"] = "mock.deployer.landscaper.gardener.cloud/v1alpha1", "ProviderConfiguration"
-			di.Spec.Configuration = raw(fields)
+			di.Spec.Configuration = toRaw(fields)
 		}
 	}
 	for revision, items := range revisions {
@@ -155,21 +164,21 @@ func TestPortMock(t *testing.T) {
 			"detects a run that is in progress": {map[string]any{"initialPhase": "Init"}, "Progressing", []lsv1alpha1.DeployItemPhase{"Init", "Progressing"}},
 		} {
 			t.Run(name+", under "+string(revision)+" [F44]", func(t *testing.T) {
-				w := portedWorld(t, port, item(items.begun, config(tc.config)))
+				w := newPortedEnv(t, port, newItem(items.begun, config(tc.config)))
 				for i, want := range tc.want {
 					if i == 1 && tc.stored != "" {
-						w.update(func(di *lsv1alpha1.DeployItem) { di.Status.Phase = tc.stored })
+						w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Status.Phase = tc.stored })
 					}
-					w.pass()
-					w.wantPhase(want)
+					w.runAttempt()
+					w.expectPhase(want)
 				}
 			})
 		}
 	}
 	t.Run("a ported mock deployer runs by its schedule [F45]", func(t *testing.T) {
-		w := portedWorld(t, port, item(finishedJob("1", phases.Succeeded), config(map[string]any{"continuousReconcile": map[string]any{"every": "1m"}})))
-		w.pass()
-		if got := w.stored().Status.LastReconcileTime; !got.Equal(at(0)) {
+		w := newPortedEnv(t, port, newItem(withFinishedJob("1", phases.Succeeded), config(map[string]any{"continuousReconcile": map[string]any{"every": "1m"}})))
+		w.runAttempt()
+		if got := w.getItem().Status.LastReconcileTime; !got.Equal(newTime(0)) {
 			t.Errorf("last run %s", got)
 		}
 	})
@@ -179,59 +188,59 @@ func TestPortMock(t *testing.T) {
 func TestPortStatusWritten(t *testing.T) {
 	for revision, items := range revisions {
 		t.Run("a status that a ported deployer writes ends the run with an explanation under "+string(revision)+" [F44]", func(t *testing.T) {
-			w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(&porting.Mock{Status: c}, nil) }, item(items.begun))
-			w.pass()
-			w.pass()
-			di := w.stored()
+			w := newPortedEnv(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(&porting.Mock{Status: c}, nil) }, newItem(items.begun))
+			w.runAttempt()
+			w.runAttempt()
+			di := w.getItem()
 			if e := di.Status.LastError; di.Status.Phase != phases.Failed || e == nil || e.Reason != "StatusWritten" || !strings.Contains(e.Message, "status.phase") {
 				t.Fatalf("phase %q, last error %+v", di.Status.Phase, e)
 			}
 			if di.Status.JobIDFinished != di.Status.JobID {
 				t.Error("the job goes on")
 			}
-			w.sent()
-			w.pass()
-			w.wantSent()
+			w.popRequests()
+			w.runAttempt()
+			w.expectRequests()
 		})
 	}
 	t.Run("a status that a ported deployer writes cancels the call but is not an interrupt [F44]", func(t *testing.T) {
-		var w *world
-		w = portedWorld(t, func(c client.Client) deployerlib.Deployer {
-			return deployerlib.Port(seen{Mock: &porting.Mock{Status: c}, event: func() { w.Event(w.stored()) }}, nil)
-		}, item())
-		w.pass()
-		if e := w.stored().Status.LastError; e == nil || e.Reason != "StatusWritten" {
-			t.Fatalf("phase %q, last error %+v", w.stored().Status.Phase, e)
+		var w *testEnv
+		w = newPortedEnv(t, func(c client.Client) deployerlib.Deployer {
+			return deployerlib.Port(eventMock{Mock: &porting.Mock{Status: c}, event: func() { w.HandleEvent(w.getItem()) }}, nil)
+		}, newItem())
+		w.runAttempt()
+		if e := w.getItem().Status.LastError; e == nil || e.Reason != "StatusWritten" {
+			t.Fatalf("phase %q, last error %+v", w.getItem().Status.Phase, e)
 		}
 	})
 	t.Run("a status that a ported deployer writes is distinguished from a write of metadata [F44]", func(t *testing.T) {
-		w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(writer{c}, nil) }, item(job("1")))
-		w.pass()
-		w.wantPhase(phases.Succeeded)
-		if w.stored().Annotations["mine"] != "yes" {
+		w := newPortedEnv(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(metadataWriter{c}, nil) }, newItem(withJob("1")))
+		w.runAttempt()
+		w.expectPhase(phases.Succeeded)
+		if w.getItem().Annotations["mine"] != "yes" {
 			t.Error("the annotation is gone")
 		}
 	})
 }
 
-// seen is a deployer that calls the function `event` at the end of Reconcile. As a result, the deployer's writes reach
-// the cache before Reconcile returns.
-type seen struct {
+// eventMock is a deployer that calls the function `event` at the end of Reconcile. As a result, the deployer's writes
+// reach the cache before Reconcile returns.
+type eventMock struct {
 	*porting.Mock
 
 	event func()
 }
 
-func (s seen) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+func (s eventMock) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	err := s.Mock.Reconcile(ctx, lsCtx, di, target)
 	s.event()
 	return err
 }
 
-// writer writes metadata of its items.
-type writer struct{ c client.Client }
+// metadataWriter writes metadata of its items.
+type metadataWriter struct{ c client.Client }
 
-func (w writer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+func (w metadataWriter) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	di.Annotations = map[string]string{"mine": "yes"}
 	if err := w.c.Update(ctx, di); err != nil {
 		return err
@@ -240,11 +249,11 @@ func (w writer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return nil
 }
 
-func (writer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (metadataWriter) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-func (writer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (metadataWriter) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
@@ -252,23 +261,23 @@ func (writer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem
 // this phase.
 func TestPortBackground(t *testing.T) {
 	t.Run("the phase of a background run is kept between calls and after a restart [F44]", func(t *testing.T) {
-		w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
+		w := newPortedEnv(t, func(c client.Client) deployerlib.Deployer {
 			return deployerlib.Port(&porting.Container{Host: c}, nil)
-		}, item(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)))
+		}, newItem(withFinishedJob("1", phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation)))
 		for range 5 {
-			w.pass()
+			w.runAttempt()
 		}
-		w.restart()
+		w.startNewEngine()
 		for range 5 {
-			w.pass()
+			w.runAttempt()
 		}
-		if n := len(w.configMaps()); n != 1 {
+		if n := len(w.listConfigMaps()); n != 1 {
 			t.Fatalf("%d pods were started", n)
 		}
-		w.finishPods(corev1.PodSucceeded)
-		w.pass()
-		c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground)
-		if w.wantPhase(phases.Succeeded); c == nil || c.Reason != "Succeeded" {
+		w.setPodPhase(corev1.PodSucceeded)
+		w.runAttempt()
+		c := contract.GetCondition(w.getItem().Status.Conditions, contract.ConditionBackground)
+		if w.expectPhase(phases.Succeeded); c == nil || c.Reason != "Succeeded" {
 			t.Errorf("condition %+v", c)
 		}
 	})
@@ -285,25 +294,25 @@ func TestPortManifest(t *testing.T) {
 	}
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name, secret.Data = ns, "content", map[string][]byte{"config": []byte("a: b\n")}
-	referring := target("x")
+	referring := newTarget("x")
 	referring.Spec.Configuration, referring.Spec.SecretRef = nil, &lsv1alpha1.LocalSecretReference{Name: "content", Key: "config"}
 	t.Run("a ported deployer does not receive a Target whose Secret expands to more data than it contains [F1, F44]", func(t *testing.T) {
 		costly := secret.DeepCopy()
 		costly.Data["config"] = []byte("a: &a [x, x]\nb: [*a, *a]\n")
-		w := portedWorld(t, port(deployerlib.ClassicOptions{}), referring, costly, item(job("1"), withTarget))
-		w.pass()
-		w.wantPhase(phases.Failed)
-		if s := w.stored().Status; !strings.Contains(s.LastError.Message, "has an anchor") || !slices.Contains(s.LastError.Codes, lsv1alpha1.ErrorConfigurationProblem) {
+		w := newPortedEnv(t, port(deployerlib.ClassicOptions{}), referring, costly, newItem(withJob("1"), withTarget))
+		w.runAttempt()
+		w.expectPhase(phases.Failed)
+		if s := w.getItem().Status; !strings.Contains(s.LastError.Message, "has an anchor") || !slices.Contains(s.LastError.Codes, lsv1alpha1.ErrorConfigurationProblem) {
 			t.Errorf("error %+v", s.LastError)
 		}
 	})
 	for revision, items := range revisions {
-		for from, objects := range map[string][]client.Object{"inline": {target("x")}, "from a Secret": {referring, secret}} {
+		for from, objects := range map[string][]client.Object{"inline": {newTarget("x")}, "from a Secret": {referring, secret}} {
 			t.Run("a ported deployer reads its Target "+from+", under "+string(revision)+" [F44]", func(t *testing.T) {
-				w := portedWorld(t, port(deployerlib.ClassicOptions{}), append(objects, item(items.begun, withTarget))...)
-				w.pass()
-				w.wantPhase(phases.Succeeded)
-				if got := w.configMaps(); len(got) != 1 || got[0].Data["a"] != "b" {
+				w := newPortedEnv(t, port(deployerlib.ClassicOptions{}), append(objects, newItem(items.begun, withTarget))...)
+				w.runAttempt()
+				w.expectPhase(phases.Succeeded)
+				if got := w.listConfigMaps(); len(got) != 1 || got[0].Data["a"] != "b" {
 					t.Errorf("applied %v", got)
 				}
 			})
@@ -311,32 +320,32 @@ func TestPortManifest(t *testing.T) {
 		t.Run("a ported deployer deletes until no object is left under "+string(revision)+" [F44]", func(t *testing.T) {
 			left := &corev1.ConfigMap{}
 			left.Namespace, left.Name = ns, "manifest-item"
-			w := portedWorld(t, port(deployerlib.ClassicOptions{}), left, item(items.gone))
-			w.pass()
-			w.wantPhase(phases.Deleting)
-			if w.pass(); w.stored() != nil {
+			w := newPortedEnv(t, port(deployerlib.ClassicOptions{}), left, newItem(items.gone))
+			w.runAttempt()
+			w.expectPhase(phases.Deleting)
+			if w.runAttempt(); w.getItem() != nil {
 				t.Error("the item is still there")
 			}
 		})
 	}
 	t.Run("a ported deployer supports force-reconcile [F44]", func(t *testing.T) {
-		w := portedWorld(t, port(deployerlib.ClassicOptions{}), target("x"), item(finished(phases.Succeeded), withTarget, operation(lsv1alpha1.ForceReconcileOperation)))
-		w.pass()
-		if w.wantPhase(phases.Succeeded); manifest.Forced != 1 || len(w.stored().Annotations) != 0 {
-			t.Errorf("forced %d times, annotations %v", manifest.Forced, w.stored().Annotations)
+		w := newPortedEnv(t, port(deployerlib.ClassicOptions{}), newTarget("x"), newItem(withFinishedRun(phases.Succeeded), withTarget, withOperation(lsv1alpha1.ForceReconcileOperation)))
+		w.runAttempt()
+		if w.expectPhase(phases.Succeeded); manifest.Forced != 1 || len(w.getItem().Annotations) != 0 {
+			t.Errorf("forced %d times, annotations %v", manifest.Forced, w.getItem().Annotations)
 		}
 	})
 	t.Run("the errors of a ported deployer hide the content of Secrets [F44]", func(t *testing.T) {
 		broken := secret.DeepCopy()
 		broken.Data["config"] = []byte("{\"password\": \"hunter2\", [")
-		w := portedWorld(t, port(deployerlib.ClassicOptions{}), referring, broken, item(job("1"), withTarget))
-		w.pass()
-		w.wantPhase(phases.Failed)
-		if e := w.stored().Status.LastError; strings.Contains(e.Message, "hunter2") {
+		w := newPortedEnv(t, port(deployerlib.ClassicOptions{}), referring, broken, newItem(withJob("1"), withTarget))
+		w.runAttempt()
+		w.expectPhase(phases.Failed)
+		if e := w.getItem().Status.LastError; strings.Contains(e.Message, "hunter2") {
 			t.Errorf("last error %+v", e)
 		}
 	})
-	failing := target("x")
+	failing := newTarget("x")
 	failing.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"a":"b"}`))
 	for name, tc := range map[string]struct {
 		after time.Duration
@@ -346,28 +355,30 @@ func TestPortManifest(t *testing.T) {
 		"continues without that option":              {0, phases.Progressing},
 	} {
 		t.Run(name+" [F44]", func(t *testing.T) {
-			w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
-				return deployerlib.PortClassic(&porting.Manifest{Target: refusing{c}}, deployerlib.ClassicOptions{FailAfter: tc.after})
-			}, failing, item(withTarget))
+			w := newPortedEnv(t, func(c client.Client) deployerlib.Deployer {
+				return deployerlib.PortClassic(&porting.Manifest{Target: failingClient{c}}, deployerlib.ClassicOptions{FailAfter: tc.after})
+			}, failing, newItem(withTarget))
 			for _, step := range []time.Duration{0, 5 * time.Minute} {
 				w.clock.Step(step)
-				w.pass()
-				w.wantPhase(phases.Progressing)
+				w.runAttempt()
+				w.expectPhase(phases.Progressing)
 			}
 			w.clock.Step(time.Second)
-			w.pass()
-			w.wantPhase(tc.want)
-			if e := w.stored().Status.LastError; e == nil || e.Operation != "ApplyObjects" || len(e.Codes) != 0 {
+			w.runAttempt()
+			w.expectPhase(tc.want)
+			if e := w.getItem().Status.LastError; e == nil || e.Operation != "ApplyObjects" || len(e.Codes) != 0 {
 				t.Errorf("last error %+v", e)
 			}
 		})
 	}
 }
 
-// refusing is a cluster in which nothing can be created.
-type refusing struct{ client.Client }
+// failingClient is a cluster in which nothing can be created.
+type failingClient struct{ client.Client }
 
-func (refusing) Create(context.Context, client.Object, ...client.CreateOption) error { return errBoom }
+func (failingClient) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errBoom
+}
 
 // TestPortHooks tests hooks of all signatures and all ways to register them.
 func TestPortHooks(t *testing.T) {
@@ -380,7 +391,7 @@ func TestPortHooks(t *testing.T) {
 		"PortedHooks":                        deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks{}.RegisterHookSetup(setup)),
 		"nil PortedHooks":                    deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks(nil).RegisterHookSetup(setup)),
 		"the method ExtensionHooks":          deployerlib.Port(&porting.Helm{Next: next}, nil),
-		"a ported method":                    deployerlib.Port(hooked{setup: setup}, nil),
+		"a ported method":                    deployerlib.Port(hookedDeployer{setup: setup}, nil),
 		"a classic deployer":                 deployerlib.PortClassic(&porting.Manifest{Next: next}, deployerlib.ClassicOptions{}),
 		"all kinds of registration together": deployerlib.Port(&porting.Helm{Next: next}, deployerlib.PortedHooks{}.RegisterHook(plain, extension.EndHook)),
 	} {
@@ -389,7 +400,7 @@ func TestPortHooks(t *testing.T) {
 			if err := hooks.Validate(); err != nil || len(hooks[extension.ShouldReconcileHook]) != 1 {
 				t.Fatalf("%d hooks, %v", len(hooks[extension.ShouldReconcileHook]), err)
 			}
-			due := item(finished(phases.Succeeded))
+			due := newItem(withFinishedRun(phases.Succeeded))
 			res, err := hooks.ExecuteHooks(t.Context(), logr.Discard(), due, nil, extension.ShouldReconcileHook)
 			if err != nil || res == nil || res.AbortReconcile {
 				t.Errorf("the schedule returned %+v, %v", res, err)
@@ -411,14 +422,14 @@ func TestPortHooks(t *testing.T) {
 	})
 }
 
-// hooked is a ported deployer whose method ExtensionHooks returns PortedHooks.
-type hooked struct {
+// hookedDeployer is a ported deployer whose method ExtensionHooks returns PortedHooks.
+type hookedDeployer struct {
 	*porting.Container
 
 	setup extension.ReconcileExtensionHookSetup
 }
 
-func (h hooked) ExtensionHooks() deployerlib.PortedHooks {
+func (h hookedDeployer) ExtensionHooks() deployerlib.PortedHooks {
 	return deployerlib.PortedHooks{}.RegisterHookSetup(h.setup)
 }
 
@@ -439,12 +450,12 @@ func TestPortWithoutDeployer(t *testing.T) {
 func TestPortOptional(t *testing.T) {
 	t.Run("the optional methods UseRuntime and Resume are called [F44]", func(t *testing.T) {
 		fake := landscapertest.NewFake()
-		w := portedWorld(t, func(client.Client) deployerlib.Deployer {
+		w := newPortedEnv(t, func(client.Client) deployerlib.Deployer {
 			return deployerlib.Port(landscapertest.Resuming{Fake: fake}, nil)
-		}, item(finishedJob("1", phases.Succeeded)))
-		w.pass()
-		if fake.Runtime().Clock != w.clock || fake.Count(key, landscapertest.ActionResume) != 1 {
-			t.Errorf("runtime %+v, resumed %d times", fake.Runtime(), fake.Count(key, landscapertest.ActionResume))
+		}, newItem(withFinishedJob("1", phases.Succeeded)))
+		w.runAttempt()
+		if fake.Runtime().Clock != w.clock || fake.CountCalls(key, landscapertest.ActionResume) != 1 {
+			t.Errorf("runtime %+v, resumed %d times", fake.Runtime(), fake.CountCalls(key, landscapertest.ActionResume))
 		}
 		if _, resumes := deployerlib.Port(&porting.Container{}, nil).(deployerlib.Resumer); resumes {
 			t.Error("a deployer without Resume implements Resumer")

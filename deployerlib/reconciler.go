@@ -22,19 +22,19 @@ import (
 // reconciler reconciles the items of one deployer. It evaluates what is due, loads the arguments, calls the deployer,
 // judges the result, writes the outcome, and schedules the next attempt.
 type reconciler struct {
-	args      DeployerArgs
-	phases    []phase
-	items     itemReader
-	tracker   *itemstate.Tracker
-	shares    *shares.Shares
-	events    *dispatcher
-	walker    *walker
-	loader    *loader
-	caller    *caller
-	writer    *statuswriter.Writer
-	watchdog  *watchdog
-	telemetry *telemetry
-	warn      func(di *lsv1alpha1.DeployItem, reason, message string)
+	args        DeployerArgs
+	phases      []phase
+	items       itemReader
+	tracker     *itemstate.Tracker
+	shares      *shares.Shares
+	events      *dispatcher
+	phaseRunner *phaseRunner
+	loader      *loader
+	caller      *caller
+	writer      *statuswriter.Writer
+	watchdog    *watchdog
+	telemetry   *telemetry
+	warn        func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
 // Reconcile makes one attempt on an item, unless it is too early for an attempt, and returns when to reconcile the item
@@ -50,24 +50,24 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		di = nil
 	}
 	if di != nil {
-		decision := r.due(di)
-		if rest := state.Wait(di, decision.Due && !decision.Background, r.args.Clock.Now()); rest > 0 {
-			r.shares.Return(req.NamespacedName)
-			claim, _ := r.claim(req.NamespacedName, di)
+		decision := r.evaluateContract(di)
+		if rest := state.GetDelay(di, decision.Due && !decision.Background, r.args.Clock.Now()); rest > 0 {
+			r.shares.Release(req.NamespacedName)
+			claim, _ := r.newClaim(req.NamespacedName, di)
 			return reconcile.Result{RequeueAfter: rest, Priority: &claim.Priority}, nil
 		}
 	}
-	if claim, wait := r.claim(req.NamespacedName, di); !r.shares.Take(req.NamespacedName, claim) {
+	if claim, wait := r.newClaim(req.NamespacedName, di); !r.shares.Acquire(req.NamespacedName, claim) {
 		return reconcile.Result{RequeueAfter: wait, Priority: &claim.Priority}, nil // or earlier, if the item gets a share
 	}
-	defer r.shares.Return(req.NamespacedName)
+	defer r.shares.Release(req.NamespacedName)
 	a, attemptCtx, cancel := r.newAttempt(ctx, req.NamespacedName, state)
 	defer cancel(nil)
 	if a == nil {
 		return reconcile.Result{}, nil
 	}
-	attemptCtx = r.telemetry.record(attemptCtx, a)
-	done := make(chan ending, 1)
+	attemptCtx = r.telemetry.startRecording(attemptCtx, a)
+	done := make(chan attemptEnd, 1)
 	r.args.CountCalls(+1)
 	go func() {
 		e := r.run(attemptCtx, a)
@@ -76,127 +76,127 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}()
 	e, returned := r.watchdog.watch(ctx, attemptCtx, a, done)
 	if !returned {
-		a.record.End(history.End{Now: r.args.Clock.Now(), Result: "abandoned"})
+		a.record.Complete(history.Result{Now: r.args.Clock.Now(), Result: "abandoned"})
 		return reconcile.Result{}, nil
 	}
-	return r.schedule(a, e), nil
+	return r.scheduleNext(a, e), nil
 }
 
-// claim returns the item's request for a share of the workers, and how long the item may wait for the share. The item
-// may wait until the deadline of its run; after that, the run ends without a call. If the result `wait` is zero, the
-// item may wait without limit.
-func (r *reconciler) claim(key types.NamespacedName, di *lsv1alpha1.DeployItem) (claim shares.Claim, wait time.Duration) {
+// newClaim returns the item's request for a share of the workers, and how long the item may wait for the share. The
+// item may wait until the deadline of its run; after that, the run ends without a call. If the result `wait` is zero,
+// the item may wait without limit.
+func (r *reconciler) newClaim(key types.NamespacedName, di *lsv1alpha1.DeployItem) (claim shares.Claim, wait time.Duration) {
 	claim.Place.Namespace = key.Namespace
 	if di == nil {
 		return claim, 0
 	}
 	now := r.args.Clock.Now()
-	decision := r.due(di)
-	if claim.Priority = priorityOf(di); claim.Priority == priorityJob && (!decision.Due || decision.Background) {
+	decision := r.evaluateContract(di)
+	if claim.Priority = getPriority(di); claim.Priority == priorityJob && (!decision.Due || decision.Background) {
 		claim.Priority = priorityPeriodic
 	}
 	if di.Spec.Target != nil && !decision.Expired {
 		claim.Place.Target = di.Spec.Target.Name
 	}
-	if deadline, ok := contract.Deadline(di, decision); ok && decision.Due && deadline.After(now) {
+	if deadline, ok := contract.RunDeadline(di, decision); ok && decision.Due && deadline.After(now) {
 		wait = deadline.Sub(now)
 	}
 	return claim, wait
 }
 
 // run runs the pipeline once and recovers from panics.
-func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
+func (r *reconciler) run(ctx context.Context, a *attempt) (e attemptEnd) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.log.Error(&PanicError{Value: v}, "reconcile panicked", "stack", string(debug.Stack()))
-			r.telemetry.panicked()
-			e = r.complete(a, a.ending().fail(&PanicError{Value: v}))
+			r.telemetry.recordPanic()
+			e = a.newEnd(a.getDecision(), 0).withError(&PanicError{Value: v})
+			e.after = r.getItemState(a, e)
 		}
 	}()
-	if u := a.state.TakeUnconfirmed(); u != nil {
+	if u := a.state.PopUnconfirmed(); u != nil {
 		return flush(ctx, u)
 	}
-	ctx, end := r.telemetry.attempt(ctx, a.key)
-	a.inflight.Limit(contract.DefaultTimeout)
-	v, err := r.walker.walk(ctx, a, r.phases)
-	a.inflight.Unlimit()
-	e = r.resume(ctx, a, r.conclude(ctx, a, v, err))
+	ctx, end := r.telemetry.startAttempt(ctx, a.key)
+	a.inflight.SetDeadline(contract.DefaultTimeout)
+	v, err := r.phaseRunner.runPhases(ctx, a, r.phases)
+	a.inflight.RemoveDeadline()
+	e = r.tryResume(ctx, a, r.completeAttempt(ctx, a, v, err))
 	end(e)
-	return r.complete(a, e)
+	e.after = r.getItemState(a, e)
+	return e
 }
 
-// resume calls the method Resume of the deployer if no run of the item is due. It does so once per item after the start
-// of the process.
-func (r *reconciler) resume(ctx context.Context, a *attempt, e ending) ending {
-	resumer, ok := optional[Resumer](r.args.Deployer)
-	if !ok || !e.settled || !a.writable() || e.decision.Due || e.decision.Held || a.state.Resumed() || a.session.Read().DeletionTimestamp != nil {
+// tryResume calls the method Resume of the deployer if no run of the item is due. It does so once per item after the
+// start of the process.
+func (r *reconciler) tryResume(ctx context.Context, a *attempt, e attemptEnd) attemptEnd {
+	resumer, ok := findOptional[Resumer](r.args.Deployer)
+	if !ok || e.kind != endSucceeded || !a.isWritable() || e.decision.Due || e.decision.BlockedByPause || a.state.IsResumed() || a.session.GetOriginal().DeletionTimestamp != nil {
 		return e
 	}
-	resolved, err := r.loader.resolve(ctx, a)
+	resolved, err := r.loader.resolveTarget(ctx, a)
 	if err == nil {
-		err = r.caller.contained(ctx, a, func(ctx context.Context, _ *lsv1alpha1.Context, _ *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-			return resumer.Resume(ctx, a.session.Read().DeepCopy(), target)
-		}, inputs{target: resolved})
+		err = r.caller.runWithRecover(ctx, a, func(ctx context.Context, _ *lsv1alpha1.Context, _ *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+			return resumer.Resume(ctx, a.session.GetOriginal().DeepCopy(), target)
+		}, callArgs{target: resolved})
 	}
 	if err != nil {
-		return ending{decision: e.decision, responsible: e.responsible, wait: e.wait}.fail(fmt.Errorf("resume: %w", err))
+		return attemptEnd{decision: e.decision, responsible: e.responsible, wait: e.wait}.withError(fmt.Errorf("resume: %w", err))
 	}
 	a.state.MarkResumed()
 	return e
 }
 
-// complete adds the state of the item and of its run after the attempt.
-func (r *reconciler) complete(a *attempt, e ending) ending {
-	if a.session == nil {
-		return e
-	}
+// scheduleNext records how an attempt ended and returns when to reconcile again.
+func (r *reconciler) scheduleNext(a *attempt, e attemptEnd) reconcile.Result {
 	now := r.args.Clock.Now()
-	e.item, e.known = a.session.Stored(), !a.session.IsStale()
-	if e.endedRun() {
-		e.due = r.due(e.item)
+	logAttempt(a, e, now)
+	failed := e.kind == endFailed
+	if failed && !e.noRetry {
+		r.telemetry.recordRetry(e.decision.Action)
 	}
-	if e.decision.Action == contract.ActionAbort {
-		e.abortDeadline = a.state.AbortDeadline(a.session.Read(), now)
+	r.recordProgress(a, e, now)
+	retries := a.state.RecordEnd(itemstate.AttemptEnd{
+		Failed:    failed && !e.isImmediate() && e.after.backoff == 0,
+		Succeeded: e.kind == endSucceeded,
+		Immediate: e.isImmediate() || e.isEarly(),
+	})
+	backoff := func(failures int) time.Duration { return r.args.Backoff.getDelay(failures, withJitter) }
+	if e.isTooEarly(retries) {
+		r.caller.limit.Apply(a.log, "RequeueAfter of a hook", e.hookRequeue.RequeueAfter)
 	}
-	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.decision, e.item)
-	if a.call.made {
-		e.rest = max(a.state.CountCall(a.began, r.args.MinInterval, e.decision.Background).Sub(now), 0)
-	} else if e.decision.Background && e.decision.Expired {
-		e.backoff = max(a.inflight.Earliest().Sub(now), 0)
+	n := computeNext(e, retries, backoff, now)
+	r.telemetry.recordAttempt(a, e, n, now)
+	if e.decision.Background && !failed { // the change may resolve a failure
+		n.changeDelay = e.after.triggerDelay
 	}
-	return e
+	schedule := n.toSchedule(now)
+	if e.after.item == nil {
+		a.inflight.CompleteWithoutRead(schedule.TriggersNotBefore)
+		return n.toResult()
+	}
+	a.inflight.Complete(itemstate.ComputeDigest(e.after.item), e.after.current, schedule)
+	return n.toResult()
 }
 
-// schedule records how an attempt ended and returns when to reconcile again.
-func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
-	now := r.args.Clock.Now()
-	report(a, e, now)
-	if e.failure && !e.over {
-		r.telemetry.retry(e.decision.Action)
+// recordProgress records the progress of the item and of its run for the metrics.
+func (r *reconciler) recordProgress(a *attempt, e attemptEnd, now time.Time) {
+	ended := e.hasEndedRun() || e.decision.Unchanged && e.kind == endSucceeded
+	if ended && !a.handedOut.IsZero() {
+		r.telemetry.recordRun(e, now.Sub(a.handedOut))
 	}
-	retries := a.state.Count(itemstate.End{Failed: e.failure && !e.immediate() && e.backoff == 0, Settled: e.settled, Immediate: e.immediate() || e.soon()})
-	backoff := func(failures int) time.Duration { return r.args.Backoff.after(failures, withJitter) }
-	if e.tooSoon(retries) {
-		r.caller.limit.AtLeast(a.log, "RequeueAfter of a hook", e.hooks.RequeueAfter)
+	switch {
+	case !e.responsible:
+		a.state.RecordProgress(itemstate.ProgressUnknown)
+	case e.after.item != nil && (ended || !e.decision.Due || e.decision.Background):
+		a.state.RecordProgress(itemstate.GetProgress(e.after.item.Status.Phase))
 	}
-	n := schedule(e, retries, backoff, now)
-	r.telemetry.recorded(a, e, n, now)
-	if e.decision.Background && !e.failure { // the change may resolve a failure
-		n.rest = e.rest
-	}
-	pace := n.pace(now)
-	if e.item == nil {
-		a.inflight.EndUnread(pace.Earliest)
-		return n.result()
-	}
-	a.inflight.End(itemstate.DigestOf(e.item), e.known, pace)
-	return n.result()
 }
 
-// report logs the attempt in one line. It logs at level 0 if the attempt failed or a run changed something, and at
+// logAttempt logs the attempt in one line. It logs at level 0 if the attempt failed or a run changed something, and at
 // level 1 otherwise.
-func report(a *attempt, e ending, now time.Time) {
-	text, errorCodes := e.failureText()
+func logAttempt(a *attempt, e attemptEnd, now time.Time) {
+	text, errorCodes := e.getFailure()
 	log, message := a.log, "nothing to do"
 	switch {
 	case text != "":
@@ -211,12 +211,12 @@ func report(a *attempt, e ending, now time.Time) {
 	if !log.Enabled() {
 		return
 	}
-	facts := []any{"item", a.key.String(), "reason", e.decision.Reason, "duration", now.Sub(a.began).String(), "calls", a.calls.Total()}
+	facts := []any{"item", a.key.String(), "reason", e.decision.Reason, "duration", now.Sub(a.began).String(), "calls", a.calls.Sum()}
 	if e.outcome != nil {
 		facts = append(facts, "action", string(e.decision.Action), "final", e.outcome.Final)
 	}
-	if e.item != nil {
-		facts = append(facts, "phase", string(e.item.Status.Phase))
+	if e.after.item != nil {
+		facts = append(facts, "phase", string(e.after.item.Status.Phase))
 	}
 	if text != "" {
 		facts = append(facts, "error", contract.EscapeBidi(text), "codes", errorCodes)
@@ -224,16 +224,16 @@ func report(a *attempt, e ending, now time.Time) {
 	log.Info(message, facts...)
 }
 
-// failureText returns the text and the codes of the error with which an attempt or its run ended. The text is empty if
+// getFailure returns the text and the codes of the error with which an attempt or its run ended. The text is empty if
 // there is no error.
-func (e ending) failureText() (string, []lsv1alpha1.ErrorCode) {
+func (e attemptEnd) getFailure() (string, []lsv1alpha1.ErrorCode) {
 	switch {
 	case e.outcome != nil && e.outcome.Err != nil && e.err != nil:
 		return e.err.Error(), e.outcome.Err.Codes
 	case e.outcome != nil && e.outcome.Err != nil:
 		return e.outcome.Err.Message, e.outcome.Err.Codes
 	case e.err != nil:
-		return e.err.Error(), contract.Codes(e.err)
+		return e.err.Error(), contract.ErrorCodes(e.err)
 	}
 	return "", nil
 }

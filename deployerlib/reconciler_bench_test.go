@@ -21,24 +21,24 @@ func (m memoryItems) get(context.Context, types.NamespacedName) (*lsv1alpha1.Dep
 	return m.item, nil
 }
 
-// idle is a deployer that does nothing.
-type idle struct {
+// idleDeployer is a deployer that does nothing.
+type idleDeployer struct {
 	Base
 	hooks extension.ReconcileExtensionHooks
 }
 
-func (idle) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (idleDeployer) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-func (idle) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (idleDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-func (d idle) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
+func (d idleDeployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
-// finishedItem returns an item whose job is finished.
-func finishedItem() *lsv1alpha1.DeployItem {
+// newFinishedItem returns an item whose job is finished.
+func newFinishedItem() *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.UID, di.ResourceVersion, di.Generation = "ns", "item", "uid", "7", 1
 	di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
@@ -48,10 +48,10 @@ func finishedItem() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// offline returns a reconciler without a cluster. It can read the item di, but cannot send requests.
-func offline(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.ReconcileExtensionHooks) *reconciler {
+// newOfflineReconciler returns a reconciler without a cluster. It can read the item di, but cannot send requests.
+func newOfflineReconciler(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.ReconcileExtensionHooks) *reconciler {
 	tb.Helper()
-	args := DeployerArgs{Type: di.Spec.Type, Deployer: idle{hooks: hooks}, Registerer: prometheus.NewRegistry()}
+	args := DeployerArgs{Type: di.Spec.Type, Deployer: idleDeployer{hooks: hooks}, Registerer: prometheus.NewRegistry()}
 	args.Default()
 	if err := args.Validate(); err != nil {
 		tb.Fatal(err)
@@ -72,8 +72,8 @@ func BenchmarkReconcileFinished(b *testing.B) {
 	}
 	for name, hooks := range cases {
 		b.Run(name, func(b *testing.B) {
-			di := finishedItem()
-			r := offline(b, di, hooks)
+			di := newFinishedItem()
+			r := newOfflineReconciler(b, di, hooks)
 			req := request{NamespacedName: types.NamespacedName{Namespace: di.Namespace, Name: di.Name}}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -25,124 +25,136 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // scenario is a test case whose reconciles are recorded in testdata/reconciles.txtar.
 type scenario struct {
-	objects []client.Object
-	setups  []setup
-	script  func(*world)
-	passes  int // the number of attempts; the default is 1
+	objects  []client.Object
+	setups   []envOption
+	script   func(*testEnv)
+	attempts int // the number of attempts; the default is 1
 }
 
-func items(changes ...change) []client.Object { return []client.Object{item(changes...)} }
+func newItems(changes ...itemOption) []client.Object { return []client.Object{newItem(changes...)} }
 
-// hookFails returns a script that makes the hooks of one type return an error.
-func hookFails(t extension.HookType) func(*world) {
-	return func(w *world) { w.on(t, result(false, time.Hour), errBoom) }
+// failHook returns a script that makes the hooks of one type return an error.
+func failHook(t extension.HookType) func(*testEnv) {
+	return func(w *testEnv) { w.setHookResult(t, newHookResult(false, time.Hour), errBoom) }
 }
 
 func TestRecordedReconciles(t *testing.T) {
 	noFinalizer := func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"example.com/other"} }
 	scenarios := map[string]scenario{
-		"annotation first run":          {objects: items(operation(lsv1alpha1.ReconcileOperation))},
-		"annotation finished":           {objects: items(finished(phases.Succeeded))},
-		"annotation spec changed":       {objects: items(finished(phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Generation = 2 })},
-		"annotation forced by hook":     {objects: items(finished(phases.Succeeded)), script: func(w *world) { w.on(extension.ShouldReconcileHook, result(false, time.Hour), nil) }},
-		"annotation abort":              {objects: items(running(0), operation(contract.AbortOperation))},
-		"annotation abort too late":     {objects: items(finished(phases.Succeeded), operation(contract.AbortOperation))},
-		"annotation force-reconcile":    {objects: items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation))},
-		"annotation delete":             {objects: items(finished(phases.Succeeded), deleted), passes: 2},
-		"annotation expired":            {objects: items(running(-time.Hour))},
-		"job first run":                 {objects: items(job("1")), passes: 2},
-		"job finished":                  {objects: items(finishedJob("1", phases.Succeeded))},
-		"job never run":                 {objects: items(func(di *lsv1alpha1.DeployItem) { di.Annotations[lsv1alpha1.DeployerTypeAnnotation] = string(testType) })},
-		"job resumed":                   {objects: items(runningJob("1", 0))},
-		"job expired":                   {objects: items(runningJob("1", -time.Hour))},
-		"job unchanged":                 {objects: items(finishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; job("2")(di) })},
-		"job fails and is tried again":  {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom)) }},
-		"job waits":                     {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.ActionReconcile, landscapertest.Wait("a pod", time.Minute)) }},
-		"job progresses":                {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing)) }},
-		"job background forced by hook": {objects: items(finishedJob("1", phases.Succeeded)), script: func(w *world) { w.on(extension.ShouldReconcileHook, result(false, time.Hour), nil) }},
-		"job background fails":          {objects: items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), passes: 2, script: func(w *world) { w.fake.On(contract.ActionForceReconcile, landscapertest.Fail(errBoom)) }},
-		"job test-reconcile":            {objects: items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.TestReconcileOperation))},
-		"job delete":                    {objects: items(finishedJob("1", phases.Succeeded), job("2"), deleted)},
-		"job delete not asked for":      {objects: items(finishedJob("1", phases.Succeeded), deleted)},
-		"job delete without uninstall":  {objects: items(finishedJob("1", phases.Succeeded), job("2"), deleted, annotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))},
-		"job delete never deployed":     {objects: items(job("1"), deleted, withTarget)},
-		"terminating without finalizer": {objects: items(finishedJob("1", phases.Succeeded), job("2"), deleted, noFinalizer)},
+		"annotation first run":         {objects: newItems(withOperation(lsv1alpha1.ReconcileOperation))},
+		"annotation finished":          {objects: newItems(withFinishedRun(phases.Succeeded))},
+		"annotation spec changed":      {objects: newItems(withFinishedRun(phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Generation = 2 })},
+		"annotation forced by hook":    {objects: newItems(withFinishedRun(phases.Succeeded)), script: func(w *testEnv) { w.setHookResult(extension.ShouldReconcileHook, newHookResult(false, time.Hour), nil) }},
+		"annotation abort":             {objects: newItems(withRun(0), withOperation(contract.AbortOperation))},
+		"annotation abort too late":    {objects: newItems(withFinishedRun(phases.Succeeded), withOperation(contract.AbortOperation))},
+		"annotation force-reconcile":   {objects: newItems(withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation))},
+		"annotation delete":            {objects: newItems(withFinishedRun(phases.Succeeded), withDeletion), attempts: 2},
+		"annotation expired":           {objects: newItems(withRun(-time.Hour))},
+		"job first run":                {objects: newItems(withJob("1")), attempts: 2},
+		"job finished":                 {objects: newItems(withFinishedJob("1", phases.Succeeded))},
+		"job never run":                {objects: newItems(func(di *lsv1alpha1.DeployItem) { di.Annotations[lsv1alpha1.DeployerTypeAnnotation] = string(testType) })},
+		"job resumed":                  {objects: newItems(withRunningJob("1", 0))},
+		"job expired":                  {objects: newItems(withRunningJob("1", -time.Hour))},
+		"job unchanged":                {objects: newItems(withFinishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; withJob("2")(di) })},
+		"job fails and is tried again": {objects: newItems(withJob("1")), attempts: 2, script: func(w *testEnv) { w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnError(errBoom)) }},
+		"job waits": {objects: newItems(withJob("1")), attempts: 2, script: func(w *testEnv) {
+			w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnWaitFor("a pod", time.Minute))
+		}},
+		"job progresses": {objects: newItems(withJob("1")), attempts: 2, script: func(w *testEnv) {
+			w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.SetPhase(phases.Progressing))
+		}},
+		"job background forced by hook": {objects: newItems(withFinishedJob("1", phases.Succeeded)), script: func(w *testEnv) { w.setHookResult(extension.ShouldReconcileHook, newHookResult(false, time.Hour), nil) }},
+		"job background fails": {objects: newItems(withFinishedJob("1", phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation)), attempts: 2, script: func(w *testEnv) {
+			w.fake.QueueAnswers(contract.ActionForceReconcile, landscapertest.ReturnError(errBoom))
+		}},
+		"job test-reconcile":            {objects: newItems(withFinishedJob("1", phases.Succeeded), withOperation(lsv1alpha1.TestReconcileOperation))},
+		"job delete":                    {objects: newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion)},
+		"job delete not asked for":      {objects: newItems(withFinishedJob("1", phases.Succeeded), withDeletion)},
+		"job delete without uninstall":  {objects: newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion, withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))},
+		"job delete never deployed":     {objects: newItems(withJob("1"), withDeletion, withTarget)},
+		"terminating without finalizer": {objects: newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion, noFinalizer)},
 		"gone":                          {},
-		"other type":                    {objects: items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "example.com/other" })},
-		"other target":                  {objects: append(items(job("1"), withTarget), target("other")), setups: []setup{withSelector()}},
-		"other target claimed by hook":  {objects: append(items(job("1"), withTarget), target("other")), setups: []setup{withSelector()}, script: func(w *world) { w.on(extension.DuringResponsibilityCheckHook, result(false, 0), nil) }},
-		"my target refused by hook":     {objects: append(items(job("1"), withTarget), target("mine")), setups: []setup{withSelector()}, script: func(w *world) { w.on(extension.DuringResponsibilityCheckHook, result(true, 0), nil) }},
-		"job paused":                    {objects: items(finishedJob("1", phases.Succeeded), job("2"), paused), passes: 2},
-		"annotation paused in mid-run":  {objects: items(running(0), moved, paused), passes: 2},
-		"target missing":                {objects: items(job("1"), withTarget), passes: 2},
-		"context missing":               {objects: items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "missing" })},
-		"config missing":                {objects: items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })},
+		"other type":                    {objects: newItems(withJob("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "example.com/other" })},
+		"other target":                  {objects: append(newItems(withJob("1"), withTarget), newTarget("other")), setups: []envOption{withSelector()}},
+		"other target claimed by hook": {objects: append(newItems(withJob("1"), withTarget), newTarget("other")), setups: []envOption{withSelector()}, script: func(w *testEnv) {
+			w.setHookResult(extension.DuringResponsibilityCheckHook, newHookResult(false, 0), nil)
+		}},
+		"my target refused by hook": {objects: append(newItems(withJob("1"), withTarget), newTarget("mine")), setups: []envOption{withSelector()}, script: func(w *testEnv) {
+			w.setHookResult(extension.DuringResponsibilityCheckHook, newHookResult(true, 0), nil)
+		}},
+		"job paused":                   {objects: newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), withPause), attempts: 2},
+		"annotation paused in mid-run": {objects: newItems(withRun(0), withNewGeneration, withPause), attempts: 2},
+		"target missing":               {objects: newItems(withJob("1"), withTarget), attempts: 2},
+		"context missing":              {objects: newItems(withJob("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "missing" })},
+		"config missing":               {objects: newItems(withJob("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })},
 	}
-	for _, hookType := range extension.HookTypes() {
-		scenarios["hook aborts at "+string(hookType)] = scenario{objects: objectsFor(hookType), script: func(w *world) { w.on(hookType, result(true, time.Hour), nil) }}
-		scenarios["hook fails at "+string(hookType)] = scenario{objects: objectsFor(hookType), script: hookFails(hookType)}
+	for _, hookType := range extension.AllHookTypes() {
+		scenarios["hook aborts at "+string(hookType)] = scenario{objects: newObjectsFor(hookType), script: func(w *testEnv) { w.setHookResult(hookType, newHookResult(true, time.Hour), nil) }}
+		scenarios["hook fails at "+string(hookType)] = scenario{objects: newObjectsFor(hookType), script: failHook(hookType)}
 	}
-	scenarios["hook fails at End of a deletion"] = scenario{objects: items(finishedJob("1", phases.Succeeded), job("2"), deleted), script: hookFails(extension.EndHook)}
-	scenarios["hook fails on an expired run"] = scenario{objects: items(runningJob("1", -time.Hour)), script: hookFails(extension.ShouldReconcileHook)}
+	scenarios["hook fails at End of a deletion"] = scenario{objects: newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion), script: failHook(extension.EndHook)}
+	scenarios["hook fails on an expired run"] = scenario{objects: newItems(withRunningJob("1", -time.Hour)), script: failHook(extension.ShouldReconcileHook)}
 	scenarios["hook aborts an unchanged job"] = scenario{
-		objects: items(finishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; job("2")(di) }),
-		script:  func(w *world) { w.on(extension.AfterResponsibilityCheckHook, result(true, time.Hour), nil) },
+		objects: newItems(withFinishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; withJob("2")(di) }),
+		script: func(w *testEnv) {
+			w.setHookResult(extension.AfterResponsibilityCheckHook, newHookResult(true, time.Hour), nil)
+		},
 	}
 	scenarios["hook forces an unchanged job"] = scenario{
-		objects: items(finishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; job("2")(di) }),
-		script:  func(w *world) { w.on(extension.ShouldReconcileHook, result(false, time.Hour), nil) },
+		objects: newItems(withFinishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; withJob("2")(di) }),
+		script:  func(w *testEnv) { w.setHookResult(extension.ShouldReconcileHook, newHookResult(false, time.Hour), nil) },
 	}
 	for _, hookType := range []extension.HookType{extension.AfterResponsibilityCheckHook, extension.ShouldReconcileHook} {
-		scenarios["hook fails on a finished item at "+string(hookType)] = scenario{objects: items(finishedJob("1", phases.Succeeded)), script: hookFails(hookType)}
+		scenarios["hook fails on a finished item at "+string(hookType)] = scenario{objects: newItems(withFinishedJob("1", phases.Succeeded)), script: failHook(hookType)}
 	}
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) { s.run(t, name) })
 	}
 }
 
-func annotation(key, value string) change {
+func withAnnotation(key, value string) itemOption {
 	return func(di *lsv1alpha1.DeployItem) { di.Annotations[key] = value }
 }
 
-// objectsFor returns the objects of a world in which an attempt runs the hooks of the given type.
-func objectsFor(t extension.HookType) []client.Object {
+// newObjectsFor returns the objects of a world in which an attempt runs the hooks of the given type.
+func newObjectsFor(t extension.HookType) []client.Object {
 	switch t {
 	case extension.BeforeAbortHook:
-		return items(running(0), operation(contract.AbortOperation))
+		return newItems(withRun(0), withOperation(contract.AbortOperation))
 	case extension.BeforeForceReconcileHook:
-		return items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation))
+		return newItems(withFinishedRun(phases.Succeeded), withOperation(lsv1alpha1.ForceReconcileOperation))
 	case extension.BeforeDeleteHook:
-		return items(finishedJob("1", phases.Succeeded), job("2"), deleted)
+		return newItems(withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion)
 	default:
-		return items(job("1"))
+		return newItems(withJob("1"))
 	}
 }
 
 // run compares the steps of each attempt, and the item after each attempt, with the golden file.
 func (s scenario) run(t *testing.T, name string) {
-	w := newWorld(t, s.objects, append([]setup{withHooks()}, s.setups...)...)
+	w := newTestEnv(t, s.objects, append([]envOption{withHooks()}, s.setups...)...)
 	if s.script != nil {
 		s.script(w)
 	}
 	var b strings.Builder
-	for range max(s.passes, 1) {
-		ended := w.pass()
-		b.WriteString(w.trace.String(key))
+	for range max(s.attempts, 1) {
+		ended := w.runAttempt()
+		b.WriteString(w.trace.Format(key))
 		w.trace.Forget(key)
 		fmt.Fprintf(&b, "result → %s\n", ended.Result.RequeueAfter)
 		if ended.Err != nil {
 			fmt.Fprintf(&b, "error → %v\n", ended.Err)
 		}
-		fmt.Fprintf(&b, "requests → %s\n", strings.Join(w.sent(), ", "))
-		b.WriteString(summary(w.stored()))
+		fmt.Fprintf(&b, "requests → %s\n", strings.Join(w.popRequests(), ", "))
+		b.WriteString(formatItem(w.getItem()))
 		w.clock.Step(time.Second)
 	}
-	golden(t, strings.ReplaceAll(name, " ", "-"), b.String())
+	compareGolden(t, strings.ReplaceAll(name, " ", "-"), b.String())
 }
 
-// golden compares the text `got` with the file of the given name in testdata/reconciles.txtar. With the flag -update,
-// it replaces the file first.
-func golden(t *testing.T, name, got string) {
+// compareGolden compares the text `got` with the file of the given name in testdata/reconciles.txtar. With the flag
+// -update, it replaces the file first.
+func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
 	const path = "testdata/reconciles.txtar"
 	archive, err := txtar.ParseFile(path)
@@ -164,8 +176,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// summary describes an item after an attempt.
-func summary(di *lsv1alpha1.DeployItem) string {
+// formatItem describes an item after an attempt.
+func formatItem(di *lsv1alpha1.DeployItem) string {
 	if di == nil {
 		return "item → gone\n"
 	}

@@ -53,7 +53,7 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	if hostMgr != nil {
 		host = hostMgr
 	}
-	r, err := newReconciler(accessTo(lsMgr, args.Name), args)
+	r, err := newReconciler(newAccess(lsMgr, args.Name), args)
 	if err != nil {
 		return err
 	}
@@ -63,18 +63,18 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	if err := checkWrapped(args.Deployer); err != nil {
 		return fmt.Errorf("add deployer %q: %w", args.Name, err)
 	}
-	if user, ok := optional[RuntimeUser](args.Deployer); ok {
-		if err := user.UseRuntime(r.runtime(lsMgr, host)); err != nil {
+	if user, ok := findOptional[RuntimeUser](args.Deployer); ok {
+		if err := user.UseRuntime(r.newRuntime(lsMgr, host)); err != nil {
 			return fmt.Errorf("add deployer %q: use runtime: %w", args.Name, err)
 		}
 	}
 	log = log.WithName(args.Name)
-	if p, ok := optional[interface{ uncalled() []string }](args.Deployer); ok {
-		for _, text := range p.uncalled() {
+	if p, ok := findOptional[interface{ describeUncalledMethods() []string }](args.Deployer); ok {
+		for _, text := range p.describeUncalledMethods() {
 			log.Info(text)
 		}
 	}
-	return r.addTo(lsMgr, log)
+	return r.addController(lsMgr, log)
 }
 
 // access contains the clients and functions with which a reconciler accesses the Landscaper cluster.
@@ -85,8 +85,8 @@ type access struct {
 	warn   func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
-// accessTo returns the access to a cluster.
-func accessTo(c cluster.Cluster, name string) access {
+// newAccess returns the access to a cluster.
+func newAccess(c cluster.Cluster, name string) access {
 	recorder := c.GetEventRecorder(name)
 	return access{
 		client: c.GetClient(), live: c.GetAPIReader(), items: &cachedItems{cache: c.GetCache(), client: c.GetClient()},
@@ -104,15 +104,17 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 	}
 	tracker := itemstate.NewTracker()
 	_, ignoresContext := args.Deployer.(ContextIgnorer)
-	events := &dispatcher{itemType: args.Type, selector: args.ItemSelector, client: access.client, tracker: tracker, queue: &queue{}, now: args.Clock.Now}
+	_, deletesWithoutContext := args.Deployer.(ContextFreeDeleter)
+	events := &dispatcher{itemType: args.Type, selector: args.ItemSelector, shard: args.Shard, client: access.client, tracker: tracker, queue: &queue{}, now: args.Clock.Now}
 	r := &reconciler{
 		args: args, items: access.items, warn: access.warn, tracker: tracker, events: events, telemetry: telemetry,
-		walker: &walker{hooks: args.readHooks(), telemetry: telemetry},
+		phaseRunner: &phaseRunner{hooks: args.readHooks(), telemetry: telemetry},
 		loader: &loader{
 			targets:  newFreshReader(access.client, access.live, args.Clock, func() *lsv1alpha1.Target { return &lsv1alpha1.Target{} }),
 			contexts: newFreshReader(access.client, access.live, args.Clock, func() *lsv1alpha1.Context { return &lsv1alpha1.Context{} }),
 			resolver: targets.NewResolver(access.live, args.Clock, args.SecretMaxAge),
 			clock:    args.Clock, grace: args.MissingTargetGrace, ignoresContext: ignoresContext,
+			deletesWithoutContext: ignoresContext || deletesWithoutContext,
 		},
 		caller: &caller{clock: args.Clock, pollInterval: args.PollInterval, telemetry: telemetry, limit: &pace.Limit{}},
 		writer: statuswriter.New(statuswriter.Options{Client: access.client, Live: access.live, Clock: args.Clock, Telemetry: telemetry}),
@@ -123,30 +125,30 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 	}
 	r.shares = shares.New(shares.Options{
 		Workers: args.Options.MaxConcurrentReconciles, TargetShare: args.TargetShare,
-		After: func(d time.Duration, f func()) { args.Clock.AfterFunc(d, func() { go f() }) },
-		Offer: func(item types.NamespacedName) { events.queue.add(item, priorityOffered) },
-		Waits: telemetry.waiting,
+		After:           func(d time.Duration, f func()) { args.Clock.AfterFunc(d, func() { go f() }) },
+		Offer:           func(item types.NamespacedName) { events.queue.add(item, priorityOffered) },
+		OnWaitingChange: telemetry.addWaiting,
 	})
-	events.due, r.phases = r.due, r.pipeline()
+	events.evaluate, r.phases = r.evaluateContract, r.newPipeline()
 	return r, nil
 }
 
 // maxEventReason is the maximum length of the reason of an event.
 const maxEventReason = 128
 
-// runtime returns the Runtime for the deployer.
-func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
+// newRuntime returns the Runtime for the deployer.
+func (r *reconciler) newRuntime(ls, host cluster.Cluster) Runtime {
 	return Runtime{
 		Landscaper: ls, Host: host, Targets: r.loader.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
-		Clock: r.args.Clock, Trigger: r.events.trigger, JudgeTargets: r.shares.Judge, readTarget: r.loader.readTarget,
+		Clock: r.args.Clock, Trigger: r.events.enqueueWithLowPriority, SetTargetHealth: r.shares.SetHealthFunc, readTarget: r.loader.readTarget,
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"deployer_type": string(r.args.Type)}, r.args.Registerer),
 	}
 }
 
-// addTo creates the controller and its watches.
-func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
+// addController creates the controller and its watches.
+func (r *reconciler) addController(mgr manager.Manager, log logr.Logger) error {
 	options := r.args.Options
-	options.Reconciler, options.MaxConcurrentReconciles = r, r.shares.Workers()
+	options.Reconciler, options.MaxConcurrentReconciles = r, r.shares.MaxRunning()
 	if options.LogConstructor == nil {
 		options.LogConstructor = func(req *request) logr.Logger {
 			if req == nil {
@@ -159,7 +161,7 @@ func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("create controller of deployer %q: %w", r.args.Name, err)
 	}
-	for _, src := range r.sources(mgr) {
+	for _, src := range r.newSources(mgr) {
 		if err := c.Watch(src); err != nil {
 			return fmt.Errorf("add watch to controller of deployer %q: %w", r.args.Name, err)
 		}
@@ -167,16 +169,17 @@ func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	return nil
 }
 
-// sources returns the watch sources: the queue itself, the items, and the objects to which items refer.
-func (r *reconciler) sources(c cluster.Cluster) []source.Source {
+// newSources returns the watch sources: the queue itself, the items, and the objects to which items refer.
+func (r *reconciler) newSources(c cluster.Cluster) []source.Source {
 	return []source.Source{
 		source.Func(r.events.queue.start),
 		source.Func(func(ctx context.Context, _ workQueue) error {
 			context.AfterFunc(ctx, r.shares.Close)
+			r.telemetry.metrics.items.start(ctx, &itemSource{typ: string(r.args.Type), tracker: r.tracker, clock: r.args.Clock})
 			return nil
 		}),
-		source.Kind(c.GetCache(), &lsv1alpha1.DeployItem{}, r.events.itemEvents()),
-		source.Kind(c.GetCache(), &lsv1alpha1.Target{}, r.targetEvents()),
-		source.Kind(c.GetCache(), &lsv1alpha1.Context{}, r.contextEvents()),
+		source.Kind(c.GetCache(), &lsv1alpha1.DeployItem{}, r.events.newItemHandler()),
+		source.Kind(c.GetCache(), &lsv1alpha1.Target{}, r.newTargetHandler()),
+		source.Kind(c.GetCache(), &lsv1alpha1.Context{}, r.newContextHandler()),
 	}
 }

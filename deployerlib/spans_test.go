@@ -67,14 +67,14 @@ func TestEachPhaseAndHookHasASpan(t *testing.T) {
 		t.Fatal(err)
 	}
 	hooks := extension.ReconcileExtensionHooks{}.
-		RegisterHook(extension.Named("audit", extension.OnStart(func(context.Context, logr.Logger) error { return nil })), extension.StartHook)
-	w := &walker{hooks: hooks, telemetry: telemetry}
-	a := &attempt{key: types.NamespacedName{Namespace: "n", Name: "i"}, hooks: &extension.HookResult{}}
-	ctx, end := telemetry.attempt(t.Context(), a.key)
+		RegisterHook(extension.WithName("audit", extension.OnStart(func(context.Context, logr.Logger) error { return nil })), extension.StartHook)
+	w := &phaseRunner{hooks: hooks, telemetry: telemetry}
+	a := &attempt{key: types.NamespacedName{Namespace: "n", Name: "i"}, hooks: hookState{result: &extension.HookResult{}}}
+	ctx, end := telemetry.startAttempt(t.Context(), a.key)
 	secret := errors.New("password=hunter2")
-	_, _ = w.runPhase(ctx, a, &phase{name: "start", gates: at(extension.StartHook)})
-	_, _ = w.runPhase(ctx, a, &phase{name: "fetch", do: func(context.Context, *attempt) (verdict, error) { return stop, secret }})
-	end(ending{err: secret})
+	_, _ = w.runPhase(ctx, a, &phase{name: "start", beforeHooks: hookTypes(extension.StartHook)})
+	_, _ = w.runPhase(ctx, a, &phase{name: "fetch", do: func(context.Context, *attempt) (verdict, error) { return verdictStop, secret }})
+	end(attemptEnd{err: secret})
 	want := []string{"hook audit", "start", "fetch failed", "reconcile deployItem failed"}
 	if !slices.Equal(spans.ended, want) {
 		t.Errorf("ended spans %q, want %q: errors are marked, their text is kept out", spans.ended, want)
@@ -83,27 +83,27 @@ func TestEachPhaseAndHookHasASpan(t *testing.T) {
 
 func TestEachRunLogsOneLine(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ending ending
+		ending attemptEnd
 		want   []string
 	}{
 		"done": {
-			ending{outcome: &contract.Outcome{Final: true, Done: true}, decision: contract.Decision{Action: contract.ActionReconcile}},
+			attemptEnd{outcome: &contract.Outcome{Final: true, Done: true}, decision: contract.Decision{Action: contract.ActionReconcile}},
 			[]string{`"level"=0 "msg"="reconcile done"`, `"item"="n/i"`, `"action"="reconcile"`, `"phase"="Failed"`, `"duration"="2s"`, `"calls"=0`},
 		},
 		"unrecoverable failure": {
-			ending{outcome: &contract.Outcome{Final: true, Err: &lsv1alpha1.Error{Message: "boom", Codes: []lsv1alpha1.ErrorCode{"ERR_TIMEOUT"}}}},
+			attemptEnd{outcome: &contract.Outcome{Final: true, Err: &lsv1alpha1.Error{Message: "boom", Codes: []lsv1alpha1.ErrorCode{"ERR_TIMEOUT"}}}},
 			[]string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`, `"codes"=["ERR_TIMEOUT"]`, `"phase"="Failed"`},
 		},
-		"failure before a run":    {ending{err: errors.New("boom")}, []string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`}},
-		"item with nothing to do": {ending{}, []string{`"level"=1 "msg"="nothing to do"`}},
+		"failure before a run":    {attemptEnd{err: errors.New("boom")}, []string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`}},
+		"item with nothing to do": {attemptEnd{}, []string{`"level"=1 "msg"="nothing to do"`}},
 	} {
-		t.Run(name+" [E7]", func(t *testing.T) {
+		t.Run(name+" [V7]", func(t *testing.T) {
 			var lines []string
 			log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})
 			began := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
-			tc.ending.item = &lsv1alpha1.DeployItem{}
-			tc.ending.item.Status.Phase = "Failed"
-			report(&attempt{key: types.NamespacedName{Namespace: "n", Name: "i"}, log: log, began: began}, tc.ending, began.Add(2*time.Second))
+			tc.ending.after.item = &lsv1alpha1.DeployItem{}
+			tc.ending.after.item.Status.Phase = "Failed"
+			logAttempt(&attempt{key: types.NamespacedName{Namespace: "n", Name: "i"}, log: log, began: began}, tc.ending, began.Add(2*time.Second))
 			if len(lines) != 1 {
 				t.Fatalf("want one line, got %q", lines)
 			}

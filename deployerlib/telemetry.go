@@ -4,11 +4,9 @@ package deployerlib
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -73,60 +71,93 @@ func newTelemetry(args *DeployerArgs) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
+	set.initialize(string(args.Type))
+	set.workers.WithLabelValues(string(args.Type)).Set(float64(args.Options.MaxConcurrentReconciles))
 	return &telemetry{
 		typ: string(args.Type), clock: args.Clock, metrics: set, observe: args.Observe, history: args.History,
 		tracer: args.TracerProvider.Tracer("github.com/deployerkit/deployerkit/deployerlib"),
 	}, nil
 }
 
-// step passes a step to Observe.
-func (t *telemetry) step(s Step) {
+// observeStep passes a step to Observe.
+func (t *telemetry) observeStep(s Step) {
 	if t.observe != nil {
 		t.observe(s)
 	}
 }
 
-// attempt begins the span of an attempt. The returned function ends the span.
-func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (context.Context, func(ending)) {
+// startAttempt begins the span of an attempt. The returned function ends the span.
+func (t *telemetry) startAttempt(ctx context.Context, item types.NamespacedName) (context.Context, func(attemptEnd)) {
 	ctx, span := t.tracer.Start(ctx, "reconcile")
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("deployItem", item.String()), attribute.String("deployerType", t.typ))
 	}
-	return ctx, func(e ending) {
-		t.metrics.passes.WithLabelValues(t.typ, e.label()).Inc()
+	return ctx, func(e attemptEnd) {
+		t.countErrors(e)
+		t.metrics.passes.WithLabelValues(t.typ, e.getLabel()).Inc()
 		endSpan(span, e.err)
 	}
 }
 
-// record begins to record an attempt and to count its requests. The returned context carries the record and the
-// counter.
-func (t *telemetry) record(ctx context.Context, a *attempt) context.Context {
-	ctx, a.calls = calls.With(ctx)
-	a.record = t.history.Begin(a.key, a.began)
-	return history.With(ctx, a.record)
+// countErrors counts the error of an attempt under each of its codes.
+func (t *telemetry) countErrors(e attemptEnd) {
+	text, errorCodes := e.getFailure()
+	if text == "" {
+		return
+	}
+	if len(errorCodes) == 0 {
+		t.metrics.errors.WithLabelValues(t.typ, codeNone).Inc()
+	}
+	for _, code := range errorCodes {
+		label := string(code)
+		if !slices.Contains(errorCodeLabels, label) {
+			label = codeOther
+		}
+		t.metrics.errors.WithLabelValues(t.typ, label).Inc()
+	}
 }
 
-// recorded ends the record of an attempt.
-func (t *telemetry) recorded(a *attempt, e ending, n next, now time.Time) {
+// recordRun records the end of a run, and how long ago it was handed out.
+func (t *telemetry) recordRun(e attemptEnd, after time.Duration) {
+	result := "succeeded"
+	if e.outcome != nil && !e.outcome.Done {
+		result = "failed"
+	}
+	t.metrics.runs.WithLabelValues(t.typ, string(e.decision.Action), result).Observe(max(after, 0).Seconds())
+}
+
+// startRecording begins to record an attempt and to count its requests. The returned context carries the record and the
+// counter.
+func (t *telemetry) startRecording(ctx context.Context, a *attempt) context.Context {
+	ctx, a.calls = calls.With(ctx, t.clock.Now)
+	a.record = t.history.Begin(a.key, a.began)
+	return history.NewContext(ctx, a.record)
+}
+
+// recordAttempt ends the record of an attempt.
+func (t *telemetry) recordAttempt(a *attempt, e attemptEnd, n nextReconcile, now time.Time) {
 	if a.record == nil {
 		return
 	}
-	end := history.End{Now: now, Reason: string(e.decision.Reason), Result: e.label(), HasNext: n.after > 0 || n.immediate, After: n.after}
+	end := history.Result{Now: now, Reason: string(e.decision.Reason), Result: e.getLabel(), HasNext: n.after > 0 || n.immediate, After: n.after}
 	if e.outcome != nil {
 		end.Action = string(e.decision.Action)
 	}
-	_, errorCodes := e.failureText()
+	_, errorCodes := e.getFailure()
 	for _, code := range errorCodes {
 		end.Codes = append(end.Codes, string(code))
 	}
-	for _, c := range a.calls.Counts() {
-		end.Calls = append(end.Calls, history.Call{Cluster: c.Cluster, Verb: c.Verb, Resource: c.Resource, Count: c.N})
+	for _, c := range a.calls.ListCounts() {
+		end.Calls = append(end.Calls, history.Call{
+			Cluster: c.Cluster, Verb: c.Verb, Resource: c.Resource, Count: c.N,
+			Start: c.Began.Sub(a.began).Microseconds(), Micros: c.Ended.Sub(c.Began).Microseconds(),
+		})
 	}
-	a.record.End(end)
+	a.record.Complete(end)
 }
 
-// label returns the result of an attempt in one word, for the metric and the history.
-func (e ending) label() string {
+// getLabel returns the result of an attempt in one word, for the metric and the history.
+func (e attemptEnd) getLabel() string {
 	switch {
 	case e.err != nil:
 		return "error"
@@ -140,55 +171,56 @@ func (e ending) label() string {
 	return "done"
 }
 
-// phase begins to observe a phase. The returned function records the end of the phase.
-func (t *telemetry) phase(ctx context.Context, a *attempt, name string) (context.Context, func(verdict, error)) {
+// observePhase begins to observe a phase. The returned function records the end of the phase.
+func (t *telemetry) observePhase(ctx context.Context, a *attempt, name string) (context.Context, func(verdict, error)) {
 	began := t.clock.Now()
 	ctx, span := t.tracer.Start(ctx, name)
 	return ctx, func(v verdict, err error) {
 		took := t.clock.Since(began)
 		t.metrics.phases.WithLabelValues(t.typ, name).Observe(took.Seconds())
-		a.record.Phase(name, v.String(), took, err != nil)
+		a.record.AddPhase(history.Phase{Name: name, Verdict: v.String(), Micros: took.Microseconds(), Failed: err != nil}, began)
 		s := Step{Item: a.key, Kind: StepPhase, Name: name, Outcome: v.String(), Err: err}
 		if name == "contract" || name == "pause" {
-			s.Reason = a.decision.Reason
+			s.Reason = a.getDecision().Reason
 		}
-		t.step(s)
+		t.observeStep(s)
 		endSpan(span, err)
 	}
 }
 
-// call begins to observe a deployer call. The returned function records the end of the call.
-func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action contract.Action) (context.Context, func(error)) {
+// observeCall begins to observe a deployer call. The returned function records the end of the call.
+func (t *telemetry) observeCall(ctx context.Context, item types.NamespacedName, action contract.Action) (context.Context, func(error)) {
 	began := t.clock.Now()
 	name := string(action)
 	ctx, span := t.tracer.Start(ctx, "call "+name)
 	return ctx, func(err error) {
 		t.metrics.calls.WithLabelValues(t.typ, name).Observe(t.clock.Since(began).Seconds())
-		t.step(Step{Item: item, Kind: StepCall, Name: name, Err: err})
+		t.observeStep(Step{Item: item, Kind: StepCall, Name: name, Err: err})
 		endSpan(span, err)
 	}
 }
 
-// hooks returns a context with an observer that reports each call of a hook to metrics, spans, Observe, the record and
-// the function `note`.
-func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName, note func(extension.Call)) context.Context {
-	return extension.WithObserver(ctx, extension.Observer{Now: t.clock.Now, Done: func(ctx context.Context, call extension.Call) {
+// withHookObserver returns a context with an observer that reports each call of a hook to metrics, spans, Observe, the
+// record and the function `note`.
+func (t *telemetry) withHookObserver(ctx context.Context, item types.NamespacedName, note func(extension.HookCall)) context.Context {
+	return extension.WithObserver(ctx, extension.Observer{Now: t.clock.Now, Done: func(ctx context.Context, call extension.HookCall) {
 		note(call)
-		failure, effect := call.Err, effectOf(call.Result)
+		failure, effect := call.Err, getHookEffect(call.Result)
 		if _, _, waits := AsWait(failure); waits {
 			failure, effect = nil, "wait"
 		}
 		t.metrics.hooks.WithLabelValues(t.typ, string(call.Type), call.Name).Observe(call.Duration.Seconds())
-		history.From(ctx).Hook(string(call.Type), call.Name, effect, call.Duration, failure != nil)
-		t.step(Step{Item: item, Kind: StepHook, Name: string(call.Type) + " " + call.Name, Outcome: effect, Err: call.Err})
 		end := t.clock.Now()
+		hook := history.Hook{Type: string(call.Type), Name: call.Name, Effect: effect, Micros: call.Duration.Microseconds(), Failed: failure != nil}
+		history.FromContext(ctx).AddHook(hook, end.Add(-call.Duration))
+		t.observeStep(Step{Item: item, Kind: StepHook, Name: string(call.Type) + " " + call.Name, Outcome: effect, Err: call.Err})
 		_, span := t.tracer.Start(ctx, "hook "+call.Name, trace.WithTimestamp(end.Add(-call.Duration)))
 		endSpan(span, failure)
 	}})
 }
 
-// effectOf returns the effect of a hook result.
-func effectOf(res *extension.HookResult) string {
+// getHookEffect returns the effect of a hook result.
+func getHookEffect(res *extension.HookResult) string {
 	switch {
 	case res == nil:
 		return ""
@@ -198,36 +230,36 @@ func effectOf(res *extension.HookResult) string {
 	return "continue"
 }
 
-// MissingRight counts a write for which the rights are missing.
-func (t *telemetry) MissingRight(resource string) {
+// RecordMissingRight counts a write for which the rights are missing.
+func (t *telemetry) RecordMissingRight(resource string) {
 	t.metrics.missingRights.WithLabelValues(t.typ, resource).Inc()
 }
 
-// Write records a write that is about to be sent.
-func (t *telemetry) Write(item types.NamespacedName, changes itempatch.Changes) {
+// RecordWrite records a write that is about to be sent.
+func (t *telemetry) RecordWrite(item types.NamespacedName, changes itempatch.Changes) {
 	if changes.Status != nil {
-		t.Request(callStatus)
-		t.step(Step{Item: item, Kind: StepWrite, Name: callStatus})
+		t.RecordRequest(callStatus)
+		t.observeStep(Step{Item: item, Kind: StepWrite, Name: callStatus})
 	}
 	if changes.Metadata != nil {
-		t.Request(callMetadata)
-		t.step(Step{Item: item, Kind: StepWrite, Name: callMetadata})
+		t.RecordRequest(callMetadata)
+		t.observeStep(Step{Item: item, Kind: StepWrite, Name: callMetadata})
 	}
 }
 
-// Request records a request that is about to be sent.
-func (t *telemetry) Request(verb string) { t.metrics.apiCalls.WithLabelValues(t.typ, verb).Inc() }
-func (t *telemetry) panicked()           { t.metrics.panics.WithLabelValues(t.typ).Inc() }
-func (t *telemetry) quarantined(delta int) {
+// RecordRequest records a request that is about to be sent.
+func (t *telemetry) RecordRequest(verb string) { t.metrics.apiCalls.WithLabelValues(t.typ, verb).Inc() }
+func (t *telemetry) recordPanic()              { t.metrics.panics.WithLabelValues(t.typ).Inc() }
+func (t *telemetry) recordQuarantine(delta int) {
 	t.metrics.quarantined.WithLabelValues(t.typ).Add(float64(delta))
 }
 
-// waiting counts items that wait for a share of the workers.
-func (t *telemetry) waiting(delta int) {
+// addWaiting counts items that wait for a share of the workers.
+func (t *telemetry) addWaiting(delta int) {
 	t.metrics.waiting.WithLabelValues(t.typ).Add(float64(delta))
 }
 
-func (t *telemetry) retry(action contract.Action) {
+func (t *telemetry) recordRetry(action contract.Action) {
 	t.metrics.retries.WithLabelValues(t.typ, string(action)).Inc()
 }
 
@@ -238,68 +270,4 @@ func endSpan(span trace.Span, err error) {
 		span.SetStatus(codes.Error, "failed")
 	}
 	span.End()
-}
-
-// metricSet contains the metrics of the library. The number of label values is limited: labels contain the deployer
-// type, the phase, the action, or the type and name of a hook, but never the name of an item.
-type metricSet struct {
-	passes      *prometheus.CounterVec
-	phases      *prometheus.HistogramVec
-	calls       *prometheus.HistogramVec
-	hooks       *prometheus.HistogramVec
-	apiCalls    *prometheus.CounterVec
-	retries     *prometheus.CounterVec
-	panics      *prometheus.CounterVec
-	quarantined *prometheus.GaugeVec
-	waiting     *prometheus.GaugeVec
-
-	missingRights *prometheus.CounterVec
-}
-
-// newMetrics registers the metrics. Deployers with the same registry share the metrics.
-func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
-	const typ = "deployer_type"
-	m := &metricSet{
-		passes:        counter("passes_total", "Reconciles of deploy items by result.", typ, "result"),
-		phases:        histogram("phase_duration_seconds", "Duration of the phases of a reconcile.", typ, "phase"),
-		calls:         histogram("call_duration_seconds", "Duration of the actions of the deployer.", typ, "action"),
-		hooks:         histogram("hook_duration_seconds", "Duration of extension hooks.", typ, "hook_type", "hook"),
-		apiCalls:      counter("api_calls_total", "Requests about deploy items to the Landscaper API server.", typ, "call"),
-		retries:       counter("retries_total", "Actions that failed and are retried.", typ, "action"),
-		panics:        counter("panics_total", "Panics of deployers and hooks that were recovered.", typ),
-		quarantined:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Number of items with a running call that ignores its cancellation."}, []string{typ}),
-		missingRights: counter("missing_rights_total", "Writes that failed because neither patch nor update of the resource is allowed.", typ, "resource"),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Number of items that wait for a share of the workers.",
-		}, []string{typ}),
-	}
-	return m, errors.Join(
-		register(reg, &m.passes), register(reg, &m.phases), register(reg, &m.calls), register(reg, &m.hooks),
-		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined), register(reg, &m.waiting), register(reg, &m.missingRights),
-	)
-}
-
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "deployerkit", Name: name, Help: help}, labels)
-}
-
-func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: "deployerkit", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
-	}, labels)
-}
-
-// register registers a metric. If an equal metric is already registered, register sets *metric to that metric.
-func register[T prometheus.Collector](reg prometheus.Registerer, metric *T) error {
-	err := reg.Register(*metric)
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if same, ok := already.ExistingCollector.(T); ok {
-			*metric = same
-			return nil
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("register metric: %w", err)
-	}
-	return nil
 }

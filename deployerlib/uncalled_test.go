@@ -43,11 +43,11 @@ func TestStartReportsUncalledMethods(t *testing.T) {
 		"ForceReconcile, and ExtensionHooks with other types": {oldMethods{}, []string{"ForceReconcile", "ExtensionHooks"}},
 	} {
 		t.Run("the start reports the methods that are never called: "+name+" [F84]", func(t *testing.T) {
-			reporter, ok := optional[interface{ uncalled() []string }](Port(test.deployer, nil))
+			reporter, ok := findOptional[interface{ describeUncalledMethods() []string }](Port(test.deployer, nil))
 			if !ok {
 				t.Fatal("Add does not find the report")
 			}
-			got := reporter.uncalled()
+			got := reporter.describeUncalledMethods()
 			if len(got) != len(test.want) {
 				t.Fatalf("got %q, want %q", got, test.want)
 			}

@@ -36,7 +36,7 @@ func WaitFor(reason string, after time.Duration) error {
 // AsWait reports whether err consists only of errors of WaitFor. If so, it returns the reason and the delay of the
 // error with the shortest delay.
 func AsWait(err error) (reason string, after time.Duration, ok bool) {
-	w, ok := waiting.Of(err)
+	w, ok := waiting.AsError(err)
 	if !ok {
 		return "", 0, false
 	}
@@ -104,16 +104,16 @@ func onlyUnchanged(err error) bool {
 	return len(joined) > 0 && !slices.ContainsFunc(joined, func(err error) bool { return !onlyUnchanged(err) })
 }
 
-// keptPhase is the error that a ported deployer returns to the library. It makes the library store the phase that the
-// deployer set. The field `err` is the error of the call, which may be nil.
-type keptPhase struct{ err error }
+// keepPhaseError is the error that a ported deployer returns to the library. It makes the library store the phase that
+// the deployer set. The field `err` is the error of the call, which may be nil.
+type keepPhaseError struct{ err error }
 
-func (k *keptPhase) Error() string { return fmt.Sprint(k.err) }
-func (k *keptPhase) Unwrap() error { return k.err }
+func (k *keepPhaseError) Error() string { return fmt.Sprint(k.err) }
+func (k *keepPhaseError) Unwrap() error { return k.err }
 
 // splitKeptPhase returns the error of a call, and reports whether the phase that the deployer set must be stored.
 func splitKeptPhase(err error) (rest error, keep bool) {
-	if k, ok := errors.AsType[*keptPhase](err); ok {
+	if k, ok := errors.AsType[*keepPhaseError](err); ok {
 		return k.err, true
 	}
 	return err, false
@@ -133,9 +133,10 @@ func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
 	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
 }
 
-// causeOf returns why a call was cancelled, or nil if it was not. If the deployer wrote the status with its own client,
-// causeOf returns nil instead of ErrInterrupted, because the write of the deployer may have caused the cancellation.
-func causeOf(ctx context.Context, err error) error {
+// getCause returns why a call was cancelled, or nil if it was not. If the deployer wrote the status with its own
+// client, getCause returns nil instead of ErrInterrupted, because the write of the deployer may have caused the
+// cancellation.
+func getCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {
 		return nil

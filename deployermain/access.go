@@ -25,14 +25,14 @@ func readAccess(paths ...string) accessFiles {
 	files := accessFiles{}
 	for _, path := range paths {
 		if path != "" {
-			files[path], _ = contentOf(path)
+			files[path], _ = hashFile(path)
 		}
 	}
 	return files
 }
 
-// endOnChange returns a context that is cancelled when one of the files has a different content than at the start.
-func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock.WithTicker) (context.Context, context.CancelFunc) {
+// cancelOnChange returns a context that is cancelled when one of the files has a different content than at the start.
+func (a accessFiles) cancelOnChange(ctx context.Context, log logr.Logger, clk clock.WithTicker) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if len(a) == 0 {
 		return ctx, cancel
@@ -46,7 +46,7 @@ func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock
 				return
 			case <-ticker.C():
 			}
-			if path := a.changed(); path != "" {
+			if path := a.findChanged(); path != "" {
 				log.Info("the kubeconfig has changed; the process exits, so that it restarts with the new kubeconfig", "file", path)
 				cancel()
 			}
@@ -55,19 +55,19 @@ func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock
 	return ctx, cancel
 }
 
-// changed returns the path of a file whose content has changed, or "". It ignores a missing or empty file, which is
+// findChanged returns the path of a file whose content has changed, or "". It ignores a missing or empty file, which is
 // probably being replaced.
-func (a accessFiles) changed() string {
+func (a accessFiles) findChanged() string {
 	for path, before := range a {
-		if now, ok := contentOf(path); ok && now != before {
+		if now, ok := hashFile(path); ok && now != before {
 			return path
 		}
 	}
 	return ""
 }
 
-// contentOf returns a hash of the content of a file. It returns false if the file is empty or cannot be read.
-func contentOf(path string) ([sha256.Size]byte, bool) {
+// hashFile returns a hash of the content of a file. It returns false if the file is empty or cannot be read.
+func hashFile(path string) ([sha256.Size]byte, bool) {
 	content, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil || len(content) == 0 {
 		return [sha256.Size]byte{}, false

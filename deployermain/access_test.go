@@ -23,7 +23,7 @@ func TestEndOnChange(t *testing.T) {
 	start := func(t *testing.T, paths ...string) (context.Context, *clocktesting.FakeClock) {
 		t.Helper()
 		clk := clocktesting.NewFakeClock(time.Now())
-		ctx, cancel := readAccess(paths...).endOnChange(t.Context(), logr.Discard(), clk)
+		ctx, cancel := readAccess(paths...).cancelOnChange(t.Context(), logr.Discard(), clk)
 		t.Cleanup(cancel)
 		return ctx, clk
 	}
@@ -50,7 +50,7 @@ func TestEndOnChange(t *testing.T) {
 		if err := os.Remove(missing); err != nil {
 			t.Fatal(err)
 		}
-		if path := files.changed(); path != "" {
+		if path := files.findChanged(); path != "" {
 			t.Errorf("changed() = %q, want no file", path)
 		}
 	})

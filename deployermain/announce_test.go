@@ -42,7 +42,7 @@ func TestAnnouncer(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- a.Start(ctx) }()
 		for _, want := range []time.Duration{0, announcePeriod} {
-			eventually(t, func() bool {
+			waitFor(t, func() bool {
 				list, err := c.CoordinationV1().Leases("ns").List(ctx, metav1.ListOptions{LabelSelector: registration.Label})
 				return err == nil && len(list.Items) == 1 && list.Items[0].Spec.RenewTime.Time.Equal(time.Unix(1000, 0).Add(want)) && clk.HasWaiters()
 			})
@@ -89,7 +89,7 @@ func TestAnnouncer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- a.Start(ctx) }()
-		eventually(t, func() bool { clk.Step(announcePeriod); return reads.Load() > 1 })
+		waitFor(t, func() bool { clk.Step(announcePeriod); return reads.Load() > 1 })
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -108,8 +108,8 @@ func TestAnnouncer(t *testing.T) {
 	})
 }
 
-// eventually waits until done returns true.
-func eventually(t *testing.T, done func() bool) {
+// waitFor waits until done returns true.
+func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(time.Millisecond)

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
-// clusters returns the configurations for the host cluster and the Landscaper cluster, which may be the same. The
+// loadConfigs returns the configurations for the host cluster and the Landscaper cluster, which may be the same. The
 // function `env` looks up environment variables.
-func (f *flags) clusters(env func(string) (string, bool)) (host, landscaper *rest.Config, err error) {
+func (f *flags) loadConfigs(env func(string) (string, bool)) (host, landscaper *rest.Config, err error) {
 	if host, err = loadConfig("--kubeconfig", f.kubeconfig, env); err != nil {
 		return nil, nil, fmt.Errorf("host cluster: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], clusters: [{name: c, cluster: {server: "https://example.org"}}]}`
 
-func lookup(env map[string]string) func(string) (string, bool) {
+func newLookup(env map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 }
 
@@ -36,14 +36,14 @@ func TestThrottling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, kubeconfig)
 			limits := func(cfg *rest.Config) limit { return limit{cfg.QPS, cfg.Burst} }
-			host, ls, err := parse(t, "--kubeconfig="+path, "--landscaper-kubeconfig="+path).clusters(lookup(tc.env))
+			host, ls, err := parse(t, "--kubeconfig="+path, "--landscaper-kubeconfig="+path).loadConfigs(newLookup(tc.env))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]limit{tc.host, tc.res}, []limit{limits(host), limits(ls)}); diff != "" {
 				t.Errorf("two clusters: -want, +got:\n%s", diff)
 			}
-			if host, ls, err = parse(t, "--kubeconfig="+path).clusters(lookup(tc.env)); err != nil || host != ls {
+			if host, ls, err = parse(t, "--kubeconfig="+path).loadConfigs(newLookup(tc.env)); err != nil || host != ls {
 				t.Fatalf("one cluster: %v", err)
 			}
 			if diff := cmp.Diff(tc.res, limits(ls)); diff != "" {
@@ -71,7 +71,7 @@ func TestMissingKubeconfig(t *testing.T) {
 			for key, value := range maps.All(tc.env) {
 				t.Setenv(key, value)
 			}
-			_, _, err := parse(t, tc.args...).clusters(lookup(tc.env))
+			_, _, err := parse(t, tc.args...).loadConfigs(newLookup(tc.env))
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
 				t.Errorf("want an error with %q, got %v", tc.want, err)
 			}

@@ -60,13 +60,13 @@ type hpaConfiguration struct {
 
 // Config is implemented by a pointer to [Configuration] and by a pointer to every struct that embeds it.
 type Config interface {
-	common() *Configuration
+	getConfiguration() *Configuration
 }
 
-func (c *Configuration) common() *Configuration { return c }
+func (c *Configuration) getConfiguration() *Configuration { return c }
 
-// noEffect returns the names of the fields that are set but have no effect.
-func (c *Configuration) noEffect() []string {
+// listIgnoredFields returns the names of the fields that are set but have no effect.
+func (c *Configuration) listIgnoredFields() []string {
 	fields := map[string]any{"namespace": c.Namespace, "useOCMLib": c.UseOCMLib}
 	if c.HPA != nil {
 		fields["hpa.maxReplicas"] = c.HPA.MaxReplicas
@@ -113,8 +113,8 @@ func (c *Configuration) validate() error {
 	return nil
 }
 
-// readConfiguration decodes a YAML or JSON file into the parameter `config`. It does nothing if path is empty. Decoding
-// is strict: unknown and duplicate fields are errors.
+// readConfiguration decodes a YAML or JSON file into config. It does nothing if path is empty. Decoding is strict:
+// unknown and duplicate fields are errors.
 func readConfiguration(path string, config Config, kinds []schema.GroupVersionKind) error {
 	if path == "" {
 		return nil
@@ -133,7 +133,7 @@ func readConfiguration(path string, config Config, kinds []schema.GroupVersionKi
 	if err := yaml.UnmarshalStrict(body, config); err != nil {
 		return fmt.Errorf("decode configuration %s: %w", path, err)
 	}
-	if err := config.common().validate(); err != nil {
+	if err := config.getConfiguration().validate(); err != nil {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
 	return nil

@@ -50,7 +50,7 @@ url: https://example.org
 	}
 	args := deployerlib.DeployerArgs{}
 	config.applyTo(&args)
-	got := []any{args.Identity, args.TargetSelectors, args.Options.MaxConcurrentReconciles, args.Options.CacheSyncTimeout, config.URL, config.noEffect()}
+	got := []any{args.Identity, args.TargetSelectors, args.Options.MaxConcurrentReconciles, args.Options.CacheSyncTimeout, config.URL, config.listIgnoredFields()}
 	want := []any{
 		"me",
 		[]lsv1alpha1.TargetSelector{{Targets: []lsv1alpha1.ObjectReference{{Name: "a", Namespace: "b"}}}},
@@ -88,7 +88,7 @@ func TestConfigurationOfLandscaperCharts(t *testing.T) {
 			if err := readConfiguration(write(t, head+tc.file), config, nil); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.noEffect, config.noEffect()); diff != "" {
+			if diff := cmp.Diff(tc.noEffect, config.listIgnoredFields()); diff != "" {
 				t.Errorf("fields without an effect: -want, +got:\n%s", diff)
 			}
 		})

@@ -24,16 +24,17 @@ const (
 
 // setDefaults sets every field that has the zero value to its default.
 func (e *Election) setDefaults(args *deployerlib.DeployerArgs, namespace string) {
-	e.ID = cmp.Or(e.ID, leaseName(args, namespace))
-	e.Namespace = cmp.Or(e.Namespace, leaseNamespace(podNamespaceFile, os.Getenv(podNamespaceVariable)))
+	e.baseID = cmp.Or(e.ID, getLeaseName(args, namespace))
+	e.ID = getShardLeaseName(e.baseID, args.Shard)
+	e.Namespace = cmp.Or(e.Namespace, getLeaseNamespace(podNamespaceFile, os.Getenv(podNamespaceVariable)))
 	e.LeaseDuration = cmp.Or(e.LeaseDuration, defaultLeaseDuration)
 	e.RenewDeadline = cmp.Or(e.RenewDeadline, defaultRenewDeadline)
 	e.RetryPeriod = cmp.Or(e.RetryPeriod, defaultRetryPeriod)
 }
 
-// leaseName returns the name of the lease. If a deployer is deployed several times, with different item selectors,
+// getLeaseName returns the name of the lease. If a deployer is deployed several times, with different item selectors,
 // namespaces or identities, each deployment gets its own lease, so that the deployments do not wait for each other.
-func leaseName(args *deployerlib.DeployerArgs, namespace string) string {
+func getLeaseName(args *deployerlib.DeployerArgs, namespace string) string {
 	identity, itemSelector := args.Identity, ""
 	if identity == args.Name {
 		identity = ""
@@ -52,9 +53,9 @@ func leaseName(args *deployerlib.DeployerArgs, namespace string) string {
 	return fmt.Sprintf("%s-%08x", args.Name, h.Sum32())
 }
 
-// leaseNamespace returns the namespace of the pod, which it reads from the directory of the pod's token or from the
+// getLeaseNamespace returns the namespace of the pod, which it reads from the directory of the pod's token or from the
 // environment. Outside a pod, it returns "default".
-func leaseNamespace(file, variable string) string {
+func getLeaseNamespace(file, variable string) string {
 	if namespace, err := os.ReadFile(file); err == nil && len(strings.TrimSpace(string(namespace))) > 0 { //nolint:gosec // a constant, or a test's file
 		return strings.TrimSpace(string(namespace))
 	}

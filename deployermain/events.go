@@ -64,16 +64,16 @@ func (s *eventSender) RoundTrip(req *http.Request) (*http.Response, error) {
 			return res, err
 		}
 		if !isNew {
-			return s.lose(req, res, body)
+			return s.dropEvent(req, res, body)
 		}
-		drain(res)
+		readToEnd(res)
 	}
 	return s.sendToCore(req, body)
 }
 
 // sendToCore sends an event of the API group events.k8s.io to the core API group.
 func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response, error) {
-	older, err := inCore(req, body)
+	older, err := toCoreRequest(req, body)
 	if err != nil {
 		return nil, err
 	}
@@ -82,35 +82,35 @@ func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response
 	case err != nil:
 		return nil, err
 	case res.StatusCode == http.StatusForbidden:
-		return s.lose(req, res, body)
+		return s.dropEvent(req, res, body)
 	}
 	s.useCore.Store(true)
 	s.fellBack.Do(func() { s.log.Info("events in events.k8s.io are forbidden; sending core events instead") })
 	if res.StatusCode >= http.StatusMultipleChoices {
 		return res, nil
 	}
-	return answer(req, res, body)
+	return fromCoreResponse(req, res, body)
 }
 
-// lose replaces the response to an event that the server forbids, and logs the first such event. For a new event, the
-// replacement reports success. For a patch of an event, the replacement is "not found", so that the recorder creates
-// the event again.
-func (s *eventSender) lose(req *http.Request, refused *http.Response, body []byte) (*http.Response, error) {
+// dropEvent replaces the response to an event that the server forbids, and logs the first such event. For a new event,
+// the replacement reports success. For a patch of an event, the replacement is "not found", so that the recorder
+// creates the event again.
+func (s *eventSender) dropEvent(req *http.Request, refused *http.Response, body []byte) (*http.Response, error) {
 	s.lost.Do(func() {
 		s.log.Info("events are forbidden and are lost; this message is logged only once", "path", req.URL.Path)
 	})
-	drain(refused)
+	readToEnd(refused)
 	if req.Method == http.MethodPatch {
-		return respond(refused, http.StatusNotFound, jsonType, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)), nil
+		return newResponse(refused, http.StatusNotFound, jsonType, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)), nil
 	}
-	return respond(refused, http.StatusCreated, req.Header.Get(contentType), body), nil
+	return newResponse(refused, http.StatusCreated, req.Header.Get(contentType), body), nil
 }
 
-// answer converts a response of the core API group to a response of the API group events.k8s.io.
-func answer(req *http.Request, res *http.Response, body []byte) (*http.Response, error) {
+// fromCoreResponse converts a response of the core API group to a response of the API group events.k8s.io.
+func fromCoreResponse(req *http.Request, res *http.Response, body []byte) (*http.Response, error) {
 	if req.Method == http.MethodPost {
-		drain(res)
-		return respond(res, res.StatusCode, req.Header.Get(contentType), body), nil // the fields that the server has added are not used
+		readToEnd(res)
+		return newResponse(res, res.StatusCode, req.Header.Get(contentType), body), nil // the fields that the server has added are not used
 	}
 	stored, err := readAll(res.Body)
 	if err != nil {
@@ -121,7 +121,7 @@ func answer(req *http.Request, res *http.Response, body []byte) (*http.Response,
 		return nil, fmt.Errorf("decode core event: %w", err)
 	}
 	changed, err := json.Marshal(fromCore(event))
-	return respond(res, res.StatusCode, jsonType, changed), err
+	return newResponse(res, res.StatusCode, jsonType, changed), err
 }
 
 // isEvent reports whether the request creates or changes an event of the given API group.
@@ -131,9 +131,9 @@ func isEvent(req *http.Request, api string) bool {
 	return found && len(parts) > 1 && parts[1] == "events" && (req.Method == http.MethodPost || req.Method == http.MethodPatch)
 }
 
-// inCore converts the request to a request for the core API group. A patch needs no conversion, because a patch only
-// changes the series, which has the same name in both API groups.
-func inCore(req *http.Request, body []byte) (*http.Request, error) {
+// toCoreRequest converts the request to a request for the core API group. A patch needs no conversion, because a patch
+// only changes the series, which has the same name in both API groups.
+func toCoreRequest(req *http.Request, body []byte) (*http.Request, error) {
 	if req.Method == http.MethodPost {
 		decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, &eventsv1.Event{})
 		event, isEvent := decoded.(*eventsv1.Event)
@@ -185,8 +185,8 @@ func withBody(req *http.Request, body []byte) *http.Request {
 	return out
 }
 
-// respond returns a copy of a response in which the status and the body are replaced.
-func respond(to *http.Response, status int, kind string, body []byte) *http.Response {
+// newResponse returns a copy of a response in which the status and the body are replaced.
+func newResponse(to *http.Response, status int, kind string, body []byte) *http.Response {
 	out := *to
 	out.StatusCode, out.Status = status, fmt.Sprintf("%d %s", status, http.StatusText(status))
 	out.Header = http.Header{contentType: {kind}}
@@ -202,7 +202,7 @@ func readAll(body io.ReadCloser) ([]byte, error) {
 	return content, errors.Join(err, body.Close())
 }
 
-// drain reads a response to its end, so that its connection can be reused.
-func drain(res *http.Response) {
+// readToEnd reads a response to its end, so that its connection can be reused.
+func readToEnd(res *http.Response) {
 	_, _ = readAll(res.Body)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-func deployerArgs(count func(int)) *deployerlib.DeployerArgs {
+func newDeployerArgs(count func(int)) *deployerlib.DeployerArgs {
 	return &deployerlib.DeployerArgs{CountCalls: count}
 }
 
@@ -55,8 +55,8 @@ func (s *eventServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
 }
 
-// recorded is the event that the tests send.
-func recorded() *eventsv1.Event {
+// newEvent is the event that the tests send.
+func newEvent() *eventsv1.Event {
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"}, Note: "text", Reason: "Failed", Type: "Warning", Action: "Reconcile",
 		Regarding: corev1.ObjectReference{Kind: "DeployItem", Namespace: "ns", Name: "item"}, ReportingController: "c", ReportingInstance: "i",
@@ -87,11 +87,11 @@ func TestEventFallback(t *testing.T) {
 			clients, logs := eventClients(t, server)
 			events := clients.EventsV1().Events("ns")
 			for range 2 {
-				got, err := events.Create(t.Context(), recorded(), metav1.CreateOptions{})
+				got, err := events.Create(t.Context(), newEvent(), metav1.CreateOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(recorded().Note, got.Note); diff != "" {
+				if diff := cmp.Diff(newEvent().Note, got.Note); diff != "" {
 					t.Errorf("response to the recorder: -want, +got:\n%s", diff)
 				}
 			}
@@ -111,7 +111,7 @@ func TestEventFallback(t *testing.T) {
 		})
 	}
 	t.Run("a converted event keeps its content [F57]", func(t *testing.T) {
-		want := recorded()
+		want := newEvent()
 		want.SetGroupVersionKind(eventsv1.SchemeGroupVersion.WithKind("Event"))
 		if diff := cmp.Diff(want, fromCore(toCore(want))); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)

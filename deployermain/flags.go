@@ -5,6 +5,7 @@ package deployermain
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -29,6 +30,8 @@ type flags struct {
 	gracePeriod  time.Duration
 	targetGrace  time.Duration
 	elect        bool
+	shards       int
+	shard        int
 
 	options Options
 	logs    logFlags
@@ -52,6 +55,8 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 		"largest share of the workers that the deploy items of one target may occupy while deploy items of other targets wait; greater than 0 and at most 1")
 	fs.StringVar(&f.itemSelector, "item-selector", "",
 		"label selector of the deploy items to reconcile, to shard them between deployments (default: all)")
+	fs.IntVar(&f.shards, "shards", 1, fmt.Sprintf("number of shards, at most %d; each namespace belongs to one shard, and the replicas of a shard process only its deploy items", deployerlib.MaxShards))
+	fs.IntVar(&f.shard, "shard", shardOfPod, "shard of this replica, from 0 to --shards minus 1; -1 means the ordinal in the name of the pod ($MY_POD_NAME or the host name), modulo --shards")
 	fs.StringVar(&f.options.Namespace, "namespace", "",
 		"namespace of the deploy items to reconcile; nothing is read in other namespaces, so rights in this namespace are sufficient (default: all)")
 	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
@@ -106,7 +111,20 @@ func (f *flags) applyTo(args *deployerlib.DeployerArgs) error {
 	if args.Options.MaxConcurrentReconciles == 0 || f.given("workers") {
 		args.Options.MaxConcurrentReconciles = f.workers
 	}
-	return nil
+	return f.setShard(args)
+}
+
+// setShard sets the shard of the deployer, unless the program has set it and the flag --shards is not used.
+func (f *flags) setShard(args *deployerlib.DeployerArgs) error {
+	if args.Shard.Count != 0 && !f.given("shards") {
+		return nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	args.Shard, err = f.getShard(os.Getenv(podNameVariable), host)
+	return err
 }
 
 // validate returns an error that lists every invalid flag.
@@ -129,7 +147,7 @@ func (f *flags) validate() error {
 	if f.targetGrace <= 0 {
 		faults = append(faults, fmt.Errorf("--missing-target-grace %s: must be positive", f.targetGrace))
 	}
-	if level := f.logs.zap.Level; level != nil && level.Enabled(zapcore.Level(-bodies)) {
+	if level := f.logs.zap.Level; level != nil && level.Enabled(zapcore.Level(-bodyLevel)) {
 		faults = append(faults, errors.New("--zap-log-level: must be at most 7, because client-go logs the bodies of requests, including Secrets, at level 8 and above"))
 	}
 	e := f.options.Election

@@ -34,17 +34,17 @@ func parse(t *testing.T, args ...string) *flags {
 	return f
 }
 
-// argsOf parses a command line for the program p and returns the arguments of its deployer.
-func argsOf(t *testing.T, p Program, args ...string) (deployerlib.DeployerArgs, error) {
+// parseArgs parses a command line for the program p and returns the arguments of its deployer.
+func parseArgs(t *testing.T, p Program, args ...string) (deployerlib.DeployerArgs, error) {
 	t.Helper()
 	got, _, err := parse(t, args...).args(p)
 	return got, err
 }
 
-func program() Program { return Program{Name: "test", Args: mock.Args(nil)} }
+func newProgram() Program { return Program{Name: "test", Args: mock.Args(nil)} }
 
 func TestFlagsReachTheDeployer(t *testing.T) {
-	args, err := argsOf(t, program(), "--workers=3", "--grace-period=7s", "--missing-target-grace=3s", "--target-share=0.25", "--item-selector=shard in (a,b)")
+	args, err := parseArgs(t, newProgram(), "--workers=3", "--grace-period=7s", "--missing-target-grace=3s", "--target-share=0.25", "--item-selector=shard in (a,b)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestFlagsReachTheDeployer(t *testing.T) {
 	if diff := cmp.Diff([]any{3, 7 * time.Second, 3 * time.Second, 0.25, true, false}, got); diff != "" {
 		t.Errorf("args: -want, +got:\n%s", diff)
 	}
-	args, err = argsOf(t, program())
+	args, err = parseArgs(t, newProgram())
 	if err != nil || args.Options.MaxConcurrentReconciles != 10 || !args.ItemSelector.Empty() || args.GracePeriod != 30*time.Second || args.MissingTargetGrace != 10*time.Second {
 		t.Errorf("defaults: want 10 workers, all items, 30 s and 10 s, got %+v, %v", args, err)
 	}
@@ -69,7 +69,7 @@ func TestWorkers(t *testing.T) {
 		"setting in the file":          {reason: "The file precedes the default of the flag.", file: "controller: {workers: 3}\n", want: 3},
 		"setting in the file and flag": {reason: "A flag precedes the file.", file: "controller: {workers: 3}\n", args: []string{"--workers=10"}, want: 10},
 	} {
-		args, err := argsOf(t, program(), append(tc.args, "--config="+write(t, head+tc.file))...)
+		args, err := parseArgs(t, newProgram(), append(tc.args, "--config="+write(t, head+tc.file))...)
 		if err != nil || args.Options.MaxConcurrentReconciles != tc.want {
 			t.Errorf("%s: %s want %d workers, got %d, %v", name, tc.reason, tc.want, args.Options.MaxConcurrentReconciles, err)
 		}
@@ -78,7 +78,7 @@ func TestWorkers(t *testing.T) {
 
 func TestProgramFlags(t *testing.T) {
 	own := ""
-	p := program()
+	p := newProgram()
 	p.Flags = func(fs *pflag.FlagSet) { fs.StringVar(&own, "own", "", "") }
 	fs := Command(p).Flags()
 	if err := fs.Parse([]string{"--own=here", "--workers=2"}); err != nil || own != "here" {
@@ -87,17 +87,17 @@ func TestProgramFlags(t *testing.T) {
 }
 
 func TestInvalidFlags(t *testing.T) {
-	_, err := argsOf(t, program(), "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--target-share=2", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8")
+	_, err := parseArgs(t, newProgram(), "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--target-share=2", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8")
 	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--target-share 2", "--leader-election-", "--zap-log-level: must be at most 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want one error with all faults, including %q, got %v", want, err)
 		}
 	}
-	if _, err := argsOf(t, program(), "--zap-log-level=7"); err != nil {
+	if _, err := parseArgs(t, newProgram(), "--zap-log-level=7"); err != nil {
 		t.Errorf("level 7 shows no bodies: %v", err)
 	}
 	errBoom := errors.New("boom")
-	_, err = argsOf(t, Program{NewArgs: func() (deployerlib.DeployerArgs, error) { return deployerlib.DeployerArgs{}, errBoom }})
+	_, err = parseArgs(t, Program{NewArgs: func() (deployerlib.DeployerArgs, error) { return deployerlib.DeployerArgs{}, errBoom }})
 	if !errors.Is(err, errBoom) {
 		t.Errorf("want what NewArgs returned, got %v", err)
 	}
@@ -106,7 +106,7 @@ func TestInvalidFlags(t *testing.T) {
 func TestLeaseOfEachDeployment(t *testing.T) {
 	id := func(identity string, args ...string) string {
 		f := parse(t, append(args, "--config="+write(t, head+"identity: "+identity+"\n"))...)
-		got, _, err := f.args(program())
+		got, _, err := f.args(newProgram())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestLeaseNamespace(t *testing.T) {
 		"outside a cluster":              {file + "-missing", "", "default"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := leaseNamespace(tc.file, tc.variable); got != tc.want {
+			if got := getLeaseNamespace(tc.file, tc.variable); got != tc.want {
 				t.Errorf("want %q, got %q", tc.want, got)
 			}
 		})
@@ -181,7 +181,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if code := report(&out, "prog", tc.err); code != tc.code || out.String() != tc.text {
+			if code := printError(&out, "prog", tc.err); code != tc.code || out.String() != tc.text {
 				t.Errorf("want %d and %q, got %d and %q", tc.code, tc.text, code, out.String())
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -31,6 +32,9 @@ type fakeLease struct {
 
 func (f *fakeLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	f.requests++
+	if f.held == nil {
+		return &resourcelock.LeaderElectionRecord{}, []byte("raw"), f.get
+	}
 	return f.held, []byte("raw"), f.get
 }
 
@@ -54,8 +58,10 @@ func (f *fakeLease) Describe() string   { return "ns/x" }
 func newFakeLock(lease *fakeLease, busy bool) (*lock, *clocktesting.FakeClock) {
 	clk := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	return &lock{
-		Interface: lease, log: logr.Discard(), clock: clk, patience: 15 * time.Second, busy: func() bool { return busy },
-		forbidden: map[string]time.Time{},
+		Interface: lease, log: logr.Discard(), clock: clk, maxWait: 15 * time.Second, renewal: 10 * time.Second, busy: func() bool { return busy },
+		forbidden: map[string]time.Time{}, layout: &layout{
+			leases: &storeClient{store: newLeaseStore(), call: func() error { return nil }}, id: "x", shards: 1, duration: 15 * time.Second, clock: clk, observed: map[string]observedLease{},
+		},
 	}, clk
 }
 
@@ -64,14 +70,14 @@ func TestLockWithoutLeasePermissions(t *testing.T) {
 		lease := &fakeLease{get: forbidden}
 		l, clk := newFakeLock(lease, false)
 		for range 2 {
-			if _, _, err := l.Get(t.Context()); !apierrors.IsForbidden(err) || l.fault() == nil {
-				t.Fatalf("Get(...): want forbidden and not ready, got %v, %v", err, l.fault())
+			if _, _, err := l.Get(t.Context()); !apierrors.IsForbidden(err) || l.checkLease() == nil {
+				t.Fatalf("Get(...): want forbidden and not ready, got %v, %v", err, l.checkLease())
 			}
 			clk.Step(14 * time.Second)
 		}
 		record, _, err := l.Get(t.Context())
-		if err != nil || record.HolderIdentity != "me" || l.fault() != nil {
-			t.Fatalf("Get(...): want the record of this replica and ready, got %+v, %v, %v", record, err, l.fault())
+		if err != nil || record.HolderIdentity != "me" || l.checkLease() != nil {
+			t.Fatalf("Get(...): want the record of this replica and ready, got %+v, %v, %v", record, err, l.checkLease())
 		}
 		before := lease.requests
 		if err := errors.Join(l.Update(t.Context(), *record), l.Create(t.Context(), *record)); err != nil || lease.requests != before {
@@ -99,10 +105,10 @@ func TestLockWithoutLeasePermissions(t *testing.T) {
 		lease := &fakeLease{get: forbidden}
 		l, clk := newFakeLock(lease, false)
 		_, _, _ = l.Get(t.Context())
-		lease.get, lease.held = nil, &resourcelock.LeaderElectionRecord{HolderIdentity: "other"}
+		lease.get, lease.held = nil, &resourcelock.LeaderElectionRecord{LeaderTransitions: 3}
 		clk.Step(10 * time.Second)
-		if record, _, err := l.Get(t.Context()); err != nil || record.HolderIdentity != "other" || l.fault() != nil {
-			t.Fatalf("Get(...): got %+v, %v, %v", record, err, l.fault())
+		if record, _, err := l.Get(t.Context()); err != nil || record.LeaderTransitions != 3 || l.checkLease() != nil {
+			t.Fatalf("Get(...): got %+v, %v, %v", record, err, l.checkLease())
 		}
 		lease.get = forbidden
 		clk.Step(10 * time.Second)
@@ -115,24 +121,42 @@ func TestLockWithoutLeasePermissions(t *testing.T) {
 func TestLockRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		busy bool
+		idle time.Duration // since the last renewal
 		want string
 	}{
-		"the lease is released when all calls have returned [F49]": {false, ""},
-		"the lease is kept while an abandoned call runs [F49]":     {true, "me"},
+		"the lease is released when all calls have returned [F49]":                {want: ""},
+		"the lease is kept while an abandoned call runs [F49]":                    {busy: true, want: "me"},
+		"the lease is kept if it was not renewed in time, until it expires [F49]": {idle: 10 * time.Second, want: "me"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lease := &fakeLease{}
-			l, _ := newFakeLock(lease, tc.busy)
+			l, clk := newFakeLock(lease, tc.busy)
 			for _, holder := range []string{"me", ""} {
-				if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder}); err != nil {
+				if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder, RenewTime: metav1.NewTime(clk.Now())}); err != nil {
 					t.Fatal(err)
 				}
+				clk.Step(tc.idle)
 			}
 			if diff := cmp.Diff(tc.want, lease.held.HolderIdentity); diff != "" {
 				t.Errorf("holder: -want, +got:\n%s", diff)
 			}
 		})
 	}
+}
+
+func TestLockThatWasNotRenewed(t *testing.T) {
+	t.Run("a leader that did not renew its lease in time stops without another request [F49]", func(t *testing.T) {
+		lease := &fakeLease{}
+		l, clk := newFakeLock(lease, false)
+		if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.NewTime(clk.Now())}); err != nil {
+			t.Fatal(err)
+		}
+		before := lease.requests
+		clk.Step(10 * time.Second)
+		if _, _, err := l.Get(t.Context()); !errors.Is(err, errNotRenewed) || lease.requests != before {
+			t.Errorf("Get(...): want errNotRenewed and no request, got %v and %d requests", err, lease.requests-before)
+		}
+	})
 }
 
 func TestLockFault(t *testing.T) {
@@ -153,7 +177,7 @@ func TestLockFault(t *testing.T) {
 			l, _ := newFakeLock(&tc.lease, false)
 			_, _, _ = l.Get(t.Context())
 			_ = l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"})
-			if got := l.fault(); (got != nil) != tc.fault {
+			if got := l.checkLease(); (got != nil) != tc.fault {
 				t.Errorf("fault: want %t, got %v", tc.fault, got)
 			}
 		})
@@ -162,8 +186,8 @@ func TestLockFault(t *testing.T) {
 
 func TestCountCalls(t *testing.T) {
 	before := 0
-	args := deployerArgs(func(delta int) { before += delta })
-	busy := countCalls(args)
+	args := newDeployerArgs(func(delta int) { before += delta })
+	busy := wrapCountCalls(args)
 	args.CountCalls(+1)
 	if !busy() || before != 1 {
 		t.Errorf("a call runs: busy %t, the caller counts %d", busy(), before)

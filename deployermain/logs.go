@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	// bodies is the lowest level at which client-go logs the bodies of requests and responses.
-	bodies = 8
+	// bodyLevel is the lowest level at which client-go logs the bodies of requests and responses.
+	bodyLevel = 8
 
 	formatText = "text"
 	formatJSON = "json"
@@ -60,31 +61,54 @@ func (l *logFlags) addTo(fs *pflag.FlagSet) {
 	fs.AddGoFlagSet(logging)
 }
 
-// logger returns the logger that the flags describe. If the level or the format is unknown, it returns an error.
-func (l *logFlags) logger() (logr.Logger, error) { return l.loggerTo(os.Stderr) }
+// newLogger returns the logger that the flags describe. If the level or the format is unknown, it returns an error.
+func (l *logFlags) newLogger() (logr.Logger, error) { return l.newLoggerTo(os.Stderr) }
 
-func (l *logFlags) loggerTo(w io.Writer) (logr.Logger, error) {
+func (l *logFlags) newLoggerTo(w io.Writer) (logr.Logger, error) {
 	options := l.zap
-	options.DestWriter = terminal.Writer(w)
+	options.DestWriter = terminal.NewWriter(w)
 	if err := l.setLevel(&options); err != nil {
 		return logr.Discard(), err
 	}
 	if err := l.setFormat(&options); err != nil {
 		return logr.Discard(), err
 	}
-	if !l.choose("disable-stacktrace", l.disableStacktrace, !l.dev) {
+	if !l.getOrDefault("disable-stacktrace", l.disableStacktrace, !l.dev) {
 		options.StacktraceLevel = zapcore.ErrorLevel
 	} else if l.zap.StacktraceLevel == nil && !l.zap.Development {
 		options.StacktraceLevel = uberzap.LevelEnablerFunc(func(zapcore.Level) bool { return false })
 	}
-	if !l.choose("disable-caller", l.disableCaller, !l.dev) {
+	if !l.getOrDefault("disable-caller", l.disableCaller, !l.dev) {
 		options.ZapOpts = append(options.ZapOpts, uberzap.AddCaller())
 	}
+	options.ZapOpts = append(options.ZapOpts, uberzap.WrapCore(func(core zapcore.Core) zapcore.Core { return lazyCore{Core: core} }))
 	return zap.New(zap.UseFlagOptions(&options)), nil
 }
 
-// choose returns the value of a flag if it was set, and otherwise the value that the other flags imply.
-func (l *logFlags) choose(name string, value, implied bool) bool {
+// lazyCore encodes the fields of a logger only when the logger writes a message. Each reconcile creates a logger, but
+// most reconciles write no message.
+type lazyCore struct {
+	zapcore.Core
+
+	fields []zapcore.Field
+}
+
+// With implements zapcore.Core.
+func (c lazyCore) With(fields []zapcore.Field) zapcore.Core {
+	return lazyCore{Core: c.Core, fields: append(slices.Clip(c.fields), fields...)}
+}
+
+// Check implements zapcore.Core. It adds the wrapped core to the entry, so that no message reaches the method Write of
+// lazyCore.
+func (c lazyCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if !c.Enabled(entry.Level) {
+		return checked
+	}
+	return c.Core.With(c.fields).Check(entry, checked)
+}
+
+// getOrDefault returns the value of a flag if it was set, and otherwise the value that the other flags imply.
+func (l *logFlags) getOrDefault(name string, value, implied bool) bool {
 	if l.given(name) {
 		return value
 	}
@@ -104,9 +128,9 @@ func (l *logFlags) setLevel(options *zap.Options) error {
 	case text != "info":
 		number, err := strconv.Atoi(text)
 		if err != nil || number < 0 {
-			return fmt.Errorf("--verbosity %q: want error, info, debug, or a number from 0 to %d", l.verbosity, bodies-1)
+			return fmt.Errorf("--verbosity %q: want error, info, debug, or a number from 0 to %d", l.verbosity, bodyLevel-1)
 		}
-		level = zapcore.Level(-min(number, bodies-1)) //nolint:gosec // 0 to 7
+		level = zapcore.Level(-min(number, bodyLevel-1)) //nolint:gosec // 0 to 7
 	}
 	options.Level = uberzap.NewAtomicLevelAt(level)
 	return nil
@@ -121,9 +145,9 @@ func (l *logFlags) setFormat(options *zap.Options) error {
 		return fmt.Errorf("--format %q: want %s or %s", l.format, formatJSON, formatText)
 	}
 	if options.NewEncoder == nil && (!l.zap.Development || l.given("format")) {
-		options.NewEncoder = encoder(format)
+		options.NewEncoder = newEncoder(format)
 	}
-	withoutTime := l.choose("disable-timestamp", l.disableTimestamp, l.cli)
+	withoutTime := l.getOrDefault("disable-timestamp", l.disableTimestamp, l.cli)
 	options.EncoderConfigOptions = append(options.EncoderConfigOptions, func(config *zapcore.EncoderConfig) {
 		if withoutTime {
 			config.TimeKey = ""
@@ -135,8 +159,8 @@ func (l *logFlags) setFormat(options *zap.Options) error {
 	return nil
 }
 
-// encoder returns the constructor of the encoder for a format.
-func encoder(format string) zap.NewEncoderFunc {
+// newEncoder returns the constructor of the encoder for a format.
+func newEncoder(format string) zap.NewEncoderFunc {
 	return func(options ...zap.EncoderConfigOption) zapcore.Encoder {
 		config := uberzap.NewProductionEncoderConfig()
 		for _, option := range options {

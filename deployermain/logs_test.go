@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// loggedWith returns the log of a program that was started with the given flags.
-func loggedWith(t *testing.T, args ...string) (string, error) {
+// runAndGetLogs returns the log of a program that was started with the given flags.
+func runAndGetLogs(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	log, err := parse(t, args...).logs.loggerTo(&out)
+	log, err := parse(t, args...).logs.newLoggerTo(&out)
 	log.V(2).Info("two")
 	log.V(1).Info("debugging")
 	log.Info("informing")
@@ -49,7 +49,7 @@ func TestLogFlagsOfLandscaper(t *testing.T) {
 		"a number in the development mode": {[]string{"--dev", "-v=0"}, []string{"informing"}, []string{"debugging"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := loggedWith(t, tc.args...)
+			out, err := runAndGetLogs(t, tc.args...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,9 +67,33 @@ func TestLogFlagsOfLandscaper(t *testing.T) {
 	}
 	for flag, want := range map[string]string{"-v=loud": "want error, info, debug", "-v=-1": "want error, info, debug", "--format=xml": "want json or text"} {
 		t.Run("rejects "+flag+" [O26]", func(t *testing.T) {
-			if _, err := loggedWith(t, flag); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := runAndGetLogs(t, flag); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: want an error with %q, got %v", flag, want, err)
 			}
 		})
 	}
+}
+
+func TestValuesOfLoggers(t *testing.T) {
+	t.Run("a message contains the values of its logger, and no values of loggers that share a parent [F47]", func(t *testing.T) {
+		var out bytes.Buffer
+		log, err := parse(t).logs.newLoggerTo(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent := log.WithValues("a", 1)
+		first, second := parent.WithValues("b", 2), parent.WithValues("c", 3)
+		first.Info("first", "d", 4)
+		second.V(1).Info("hidden")
+		second.Info("second")
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 2 {
+			t.Fatalf("want two messages, got %q", lines)
+		}
+		for i, want := range []string{`"msg":"first","a":1,"b":2,"d":4}`, `"msg":"second","a":1,"c":3}`} {
+			if !strings.HasSuffix(lines[i], want) {
+				t.Errorf("want a message that ends with %s, got %s", want, lines[i])
+			}
+		}
+	})
 }

@@ -52,7 +52,8 @@ type Options struct {
 	// 127.0.0.1:8081.
 	HealthProbeBindAddress string
 	// HistoryBindAddress is the address at which the history of reconciles is served over TLS. A user who may get an item
-	// may read the history of the item. "0" disables the endpoint. The default is 127.0.0.1:8082. See [history.Handler].
+	// may read the history of the item. "0" disables the endpoint. The default is 127.0.0.1:8082. See
+	// [history.NewHandler].
 	HistoryBindAddress string
 	// HistoryCertDir is the directory with the certificate and the key for HistoryBindAddress (tls.crt and tls.key). By
 	// default, a self-signed certificate is used.
@@ -71,7 +72,7 @@ type Election struct {
 	// cluster.
 	Namespace string
 	// ID is the name of the lease. The default is derived from the deployer's name and identity, the item selector and
-	// the namespace.
+	// the namespace. With several shards, each shard has a lease of its own, whose name also contains the shard.
 	ID string
 	// LeaseDuration is how long a leader keeps a lease that it does not renew. The default is 15 s.
 	LeaseDuration time.Duration
@@ -79,6 +80,8 @@ type Election struct {
 	RenewDeadline time.Duration
 	// RetryPeriod is how often a replica tries to acquire or renew the lease. The default is 2 s.
 	RetryPeriod time.Duration
+
+	baseID string // the name of the lease without shards
 }
 
 // setDefaults sets every field that has the zero value to its default.
@@ -115,8 +118,8 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 // A manager with the defaults of controller-runtime elects no leader, serves metrics on all interfaces, caches every
 // Secret that its client reads, waits at most 30 s for running calls, and logs a warning at each write.
 func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Manager, err error) {
-	if o.Host == nil {
-		return nil, nil, errors.New("create managers: the field Host is required")
+	if err := o.validate(args); err != nil {
+		return nil, nil, fmt.Errorf("create managers: %w", err)
 	}
 	args.Default()
 	o.setDefaults(args)
@@ -124,13 +127,13 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	o.Landscaper, o.Host = prepare(o.Landscaper, o.Logger), prepare(o.Host, o.Logger)
 	o.Landscaper.Wrap(calls.Transport(calls.Landscaper))
 	reads := &readCheck{namespace: o.Namespace}
-	options, err := o.manager(args, reads)
+	options, err := o.newManagerOptions(args, reads)
 	if err != nil {
 		return nil, nil, err
 	}
 	var elected *lock
 	if !o.Election.Disabled {
-		if elected, err = newLock(o.Host, o.Election, o.registration(args), o.Logger, countCalls(args)); err != nil {
+		if elected, err = newLock(o.Host, o.Election, o.newRegistration(args), o.Logger, wrapCountCalls(args)); err != nil {
 			return nil, nil, fmt.Errorf("leader election: %w", err)
 		}
 		o.Election.applyTo(&options, elected)
@@ -152,18 +155,29 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	}
 	recorder := ls
 	if !same {
-		if host, err = hostManager(o.Host, options, ls); err != nil {
+		if host, err = newHostManager(o.Host, options, ls); err != nil {
 			return nil, nil, err
 		}
 		recorder = host
 	}
-	elected.recordWith(recorder)
+	elected.setEventRecorder(recorder)
 	return ls, host, nil
+}
+
+// validate returns an error if a required field is missing, or if fields contradict each other.
+func (o *Options) validate(args *deployerlib.DeployerArgs) error {
+	if o.Host == nil {
+		return errors.New("the field Host is required")
+	}
+	if args.Shard.Count > 1 && o.Election.Disabled {
+		return errors.New("several shards require leader election")
+	}
+	return nil
 }
 
 // addAnnouncer adds a runnable that publishes the registration of a deployer without leader election.
 func (o *Options) addAnnouncer(ls manager.Manager, args *deployerlib.DeployerArgs) error {
-	a, err := newAnnouncer(o.Host, o.Election, o.registration(args), o.Logger)
+	a, err := newAnnouncer(o.Host, o.Election, o.newRegistration(args), o.Logger)
 	if err != nil {
 		return fmt.Errorf("registration: %w", err)
 	}
@@ -181,7 +195,7 @@ func (o *Options) addHistory(ls manager.Manager, args *deployerlib.DeployerArgs)
 	}
 	args.History = history.NewStore(0)
 	deployer := history.Deployer{Name: args.Name, Identity: args.Identity, Version: args.Version, Type: string(args.Type)}
-	server := &history.Server{Address: o.HistoryBindAddress, Handler: history.Handler(args.History, deployer, reviewer), Log: o.Logger.WithName("history")}
+	server := &history.Server{Address: o.HistoryBindAddress, Handler: history.NewHandler(args.History, deployer, reviewer), Log: o.Logger.WithName("history")}
 	if o.HistoryCertDir != "" {
 		server.CertFile, server.KeyFile = filepath.Join(o.HistoryCertDir, "tls.crt"), filepath.Join(o.HistoryCertDir, "tls.key")
 	}
@@ -196,8 +210,8 @@ func prepare(cfg *rest.Config, log logr.Logger) *rest.Config {
 	return cfg
 }
 
-// countCalls wraps args.CountCalls, and returns a function that reports whether a call of the deployer is running.
-func countCalls(args *deployerlib.DeployerArgs) func() bool {
+// wrapCountCalls wraps args.CountCalls, and returns a function that reports whether a call of the deployer is running.
+func wrapCountCalls(args *deployerlib.DeployerArgs) func() bool {
 	running, next := &atomic.Int64{}, args.CountCalls
 	args.CountCalls = func(delta int) {
 		running.Add(int64(delta))
@@ -208,8 +222,8 @@ func countCalls(args *deployerlib.DeployerArgs) func() bool {
 	return func() bool { return running.Load() > 0 }
 }
 
-// manager returns the options of the manager that runs the controller.
-func (o *Options) manager(args *deployerlib.DeployerArgs, reads *readCheck) (manager.Options, error) {
+// newManagerOptions returns the options of the manager that runs the controller.
+func (o *Options) newManagerOptions(args *deployerlib.DeployerArgs, reads *readCheck) (manager.Options, error) {
 	scheme, err := deployerlib.Scheme()
 	if err != nil {
 		return manager.Options{}, err
@@ -217,7 +231,7 @@ func (o *Options) manager(args *deployerlib.DeployerArgs, reads *readCheck) (man
 	shutdown := 2*args.GracePeriod + shutdownReserve // one grace period before a call is cancelled, and one after its cancellation
 	options := manager.Options{
 		Scheme: scheme, Logger: o.Logger,
-		Cache:                   cache.Options{ByObject: deployerlib.CacheByObject(args.Type), DefaultWatchErrorHandler: reads.failed},
+		Cache:                   cache.Options{ByObject: args.Shard.CacheByObject(args.Type), DefaultWatchErrorHandler: reads.failed},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics:                 metricsserver.Options{BindAddress: o.MetricsBindAddress},
 		HealthProbeBindAddress:  o.HealthProbeBindAddress,
@@ -229,9 +243,9 @@ func (o *Options) manager(args *deployerlib.DeployerArgs, reads *readCheck) (man
 	return options, nil
 }
 
-// hostManager returns a manager that only provides its cluster. It neither elects a leader nor serves endpoints. The
+// newHostManager returns a manager that only provides its cluster. It neither elects a leader nor serves endpoints. The
 // manager `ls` starts and stops the returned manager like a cache.
-func hostManager(config *rest.Config, o manager.Options, ls manager.Manager) (manager.Manager, error) {
+func newHostManager(config *rest.Config, o manager.Options, ls manager.Manager) (manager.Manager, error) {
 	host, err := manager.New(config, manager.Options{
 		Scheme: o.Scheme, Logger: o.Logger.WithName("host"), Client: o.Client, Metrics: metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0", GracefulShutdownTimeout: o.GracefulShutdownTimeout,

@@ -68,12 +68,12 @@ func Run(p Program) { os.Exit(Main(p)) }
 func Main(p Program) int {
 	klog.SetLogger(ctrl.Log.WithName("client-go")) // set before any client is created, because clients use this logger
 	cmd := Command(p)
-	return report(cmd.ErrOrStderr(), cmd.Name(), cmd.ExecuteContext(ctrl.SetupSignalHandler()))
+	return printError(cmd.ErrOrStderr(), cmd.Name(), cmd.ExecuteContext(ctrl.SetupSignalHandler()))
 }
 
-// report prints an error as one line and returns the exit code. It does not print an exitCoder, because the command has
-// already printed its message.
-func report(w io.Writer, name string, err error) int {
+// printError prints an error as one line and returns the exit code. It does not print an exitCoder, because the command
+// has already printed its message.
+func printError(w io.Writer, name string, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -91,12 +91,12 @@ func Command(p Program) *cobra.Command {
 	p.Name = cmp.Or(p.Name, filepath.Base(os.Args[0]))
 	f := newFlags()
 	cmd := &cobra.Command{
-		Use: p.Name, Short: p.Short, Version: cmp.Or(p.Version, buildinfo.Text()),
+		Use: p.Name, Short: p.Short, Version: cmp.Or(p.Version, buildinfo.GetVersion()),
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), p, f) },
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.SetErr(terminal.Writer(os.Stderr))
+	cmd.SetErr(terminal.NewWriter(os.Stderr))
 	f.addTo(cmd.Flags())
 	if p.Flags != nil {
 		p.Flags(cmd.Flags())
@@ -107,12 +107,12 @@ func Command(p Program) *cobra.Command {
 
 // run creates the managers, adds the deployer and runs until ctx is done.
 func run(ctx context.Context, p Program, f *flags) error {
-	log, err := f.logs.logger()
+	log, err := f.logs.newLogger()
 	if err != nil {
 		return err
 	}
 	ctrl.SetLogger(log)
-	provider, end, err := traces(ctx, p.Name, log, os.LookupEnv)
+	provider, end, err := newTracerProvider(ctx, p.Name, log, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func run(ctx context.Context, p Program, f *flags) error {
 		log.Info("these fields of the configuration file have no effect on this deployer", "fields", noEffect)
 	}
 	options, access := f.options, readAccess(f.kubeconfig, f.landscaperKubeconfig)
-	if options.Host, options.Landscaper, err = f.clusters(os.LookupEnv); err != nil {
+	if options.Host, options.Landscaper, err = f.loadConfigs(os.LookupEnv); err != nil {
 		return err
 	}
 	options.Logger = log
@@ -140,7 +140,7 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	log.Info("starting", "deployer", args.Name, "type", string(args.Type), "version", args.Version)
-	ctx, stop := access.endOnChange(ctx, log, clock.RealClock{})
+	ctx, stop := access.cancelOnChange(ctx, log, clock.RealClock{})
 	defer stop()
 	if err := ls.Start(ctx); err != nil {
 		return fmt.Errorf("run %s: %w", p.Name, err)
@@ -168,7 +168,7 @@ func (f *flags) args(p Program) (args deployerlib.DeployerArgs, noEffect []strin
 			return args, nil, err
 		}
 	}
-	common := config.common()
+	common := config.getConfiguration()
 	common.applyTo(&args)
 	if err := f.applyTo(&args); err != nil {
 		return args, nil, err
@@ -177,5 +177,5 @@ func (f *flags) args(p Program) (args deployerlib.DeployerArgs, noEffect []strin
 		args.TracerProvider = f.tracer
 	}
 	args.Default()
-	return args, common.noEffect(), args.Validate()
+	return args, common.listIgnoredFields(), args.Validate()
 }

@@ -31,18 +31,18 @@ func addChecks(mgr manager.Manager, reads *readCheck, elected *lock, log logr.Lo
 	log = log.WithName("readiness")
 	writes := &writeCheck{client: mgr.GetClient(), namespace: reads.namespace}
 	checks := []error{
-		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", logged(log, reads.check)),
-		mgr.AddReadyzCheck("rights", logged(log, writes.check)),
+		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", withLog(log, reads.check)),
+		mgr.AddReadyzCheck("rights", withLog(log, writes.check)),
 	}
 	if elected != nil {
-		checks = append(checks, mgr.AddReadyzCheck("leader-election", logged(log, func(*http.Request) error { return elected.fault() })))
+		checks = append(checks, mgr.AddReadyzCheck("leader-election", withLog(log, func(*http.Request) error { return elected.checkLease() })))
 	}
 	return errors.Join(checks...)
 }
 
-// logged wraps a check. If the check fails for a new reason, it logs the reason. This is needed because the response to
-// a probe of all checks does not contain the reasons.
-func logged(log logr.Logger, check healthz.Checker) healthz.Checker {
+// withLog wraps a check. If the check fails for a new reason, it logs the reason. This is needed because the response
+// to a probe of all checks does not contain the reasons.
+func withLog(log logr.Logger, check healthz.Checker) healthz.Checker {
 	var mu sync.Mutex
 	reason := ""
 	return func(req *http.Request) error {

@@ -84,7 +84,7 @@ func TestReadiness(t *testing.T) {
 	t.Run("the probe logs a reason once [F56]", func(t *testing.T) {
 		var lines []string
 		reader := &fakeReader{err: refused}
-		check := logged(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), (&readCheck{cache: &fakeCache{}, live: reader}).check)
+		check := withLog(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}), (&readCheck{cache: &fakeCache{}, live: reader}).check)
 		for range 3 {
 			if check(request) == nil {
 				t.Error("want not ready")

@@ -15,10 +15,13 @@ import (
 	"github.com/deployerkit/deployerkit/deployermain/registration"
 )
 
-// registration returns the registration that the lease of the deployer contains.
-func (o *Options) registration(args *deployerlib.DeployerArgs) registration.Registration {
+// newRegistration returns the registration that the lease of the deployer contains.
+func (o *Options) newRegistration(args *deployerlib.DeployerArgs) registration.Registration {
 	r := registration.Registration{
 		Name: args.Name, Identity: args.Identity, Version: args.Version, Type: string(args.Type), TargetSelectors: args.TargetSelectors, Namespace: o.Namespace,
+	}
+	if args.Shard.Count > 1 {
+		r.Shard, r.Shards = args.Shard.Index, args.Shard.Count
 	}
 	if args.ItemSelector != nil {
 		r.ItemSelector = args.ItemSelector.String()

@@ -19,9 +19,9 @@ import (
 // flushTimeout limits how long the process waits for the export of the last spans before it ends.
 const flushTimeout = 5 * time.Second
 
-// traces returns a TracerProvider that exports spans if the standard variables of OpenTelemetry contain an endpoint,
-// and nil otherwise. The caller must call the function `end` before the process ends.
-func traces(ctx context.Context, name string, log logr.Logger, env func(string) (string, bool)) (provider *sdktrace.TracerProvider, end func(), err error) {
+// newTracerProvider returns a TracerProvider that exports spans if the standard variables of OpenTelemetry contain an
+// endpoint, and nil otherwise. The caller must call the function `end` before the process ends.
+func newTracerProvider(ctx context.Context, name string, log logr.Logger, env func(string) (string, bool)) (provider *sdktrace.TracerProvider, end func(), err error) {
 	settings, err := otlp.FromEnvironment(env)
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)

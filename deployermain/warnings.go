@@ -31,7 +31,7 @@ func NewWarningLog(log logr.Logger) *WarningLog {
 
 // HandleWarningHeaderWithContext logs a warning. It ignores all codes except 299, which is the only one in use.
 func (w *WarningLog) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
-	if code != 299 || text == "" || !w.first(text) {
+	if code != 299 || text == "" || !w.addIfNew(text) {
 		return
 	}
 	log := w.log
@@ -41,8 +41,8 @@ func (w *WarningLog) HandleWarningHeaderWithContext(_ context.Context, code int,
 	log.Info("warning", "text", text)
 }
 
-// first reports whether a text is new. If too many texts are stored, it removes all of them.
-func (w *WarningLog) first(text string) bool {
+// addIfNew reports whether a text is new. If too many texts are stored, it removes all of them.
+func (w *WarningLog) addIfNew(text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen[text] {

@@ -23,7 +23,7 @@ func TestDeclarativeDeployer(t *testing.T) {
 	if len(want) >= limit {
 		t.Errorf("the deployer has %d lines, want less than %d", len(want), limit)
 	}
-	blocks := markdown.GoBlocks(read(t, "declarative.md"))
+	blocks := markdown.FindGoBlocks(read(t, "declarative.md"))
 	if len(blocks) == 0 || !slices.Equal(blocks[0].Code, want) {
 		t.Error("declarative.md does not begin with examples/declarative/echo/main.go as it is")
 	}
@@ -32,13 +32,13 @@ func TestDeclarativeDeployer(t *testing.T) {
 // TestDeclarativeExamplesAreDeployed checks that a spec deploys each deploy item of the examples.
 func TestDeclarativeExamplesAreDeployed(t *testing.T) {
 	specs, items := "", 0
-	for _, path := range files(t, "_test.go") {
+	for _, path := range listFiles(t, "_test.go") {
 		dir := filepath.Dir(path)
 		if dir == filepath.Join(root, "test", "envtest", "declarative") || dir == filepath.Join(declarativeExamples, "echo") {
 			specs += read(t, path)
 		}
 	}
-	for _, path := range files(t, ".yaml") {
+	for _, path := range listFiles(t, ".yaml") {
 		if !strings.HasPrefix(path, declarativeExamples) {
 			continue
 		}
@@ -46,7 +46,7 @@ func TestDeclarativeExamplesAreDeployed(t *testing.T) {
 			if !strings.Contains(document, "kind: DeployItem") {
 				continue
 			}
-			for _, name := range names(document) {
+			for _, name := range listNames(document) {
 				if items++; !strings.Contains(specs, `"`+name+`"`) {
 					t.Errorf("%s: no spec deploys %q", path, name)
 				}

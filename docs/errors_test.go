@@ -18,7 +18,7 @@ var updateErrors = flag.Bool("errors.update", false, "write the table of errors.
 // TestErrorTableMatchesCode compares the table of errors.md with the code. The last two columns are written by hand,
 // and each row needs both.
 func TestErrorTableMatchesCode(t *testing.T) {
-	found, err := errortable.Find("..", "contract", "extension", "deployerlib", "deployermain", "targets", "apply", "upkeep",
+	found, err := errortable.Find("..", "contract", "extension", "deployerlib", "deployermain", "targets", "apply", "managed",
 		"declarative", "stategraph", "deployers")
 	if err != nil {
 		t.Fatal(err)
@@ -32,10 +32,10 @@ func TestErrorTableMatchesCode(t *testing.T) {
 	if !ok {
 		t.Fatal("errors.md has no table of reasons")
 	}
-	explained := explanations(table)
+	explained := readExplanations(table)
 	var want strings.Builder
 	for _, e := range found {
-		cells := e.Cells()
+		cells := e.ListCells()
 		people, ok := explained[[2]string{cells[0], cells[1]}]
 		if !ok || people[0] == "" || people[1] == "" {
 			t.Errorf("errors.md does not explain %s of %s: run the test with -errors.update and fill in the row", cells[0], cells[1])
@@ -58,9 +58,9 @@ func TestErrorTableMatchesCode(t *testing.T) {
 	}
 }
 
-// explanations returns the columns "Cause" and "What to do" of the table. The keys consist of the reason and the
+// readExplanations returns the columns "Cause" and "What to do" of the table. The keys consist of the reason and the
 // operation.
-func explanations(table string) map[[2]string][2]string {
+func readExplanations(table string) map[[2]string][2]string {
 	out := map[[2]string][2]string{}
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")

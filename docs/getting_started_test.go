@@ -22,7 +22,7 @@ func TestGettingStartedExamplesAreDeployed(t *testing.T) {
 	guide := read(t, "getting-started.md")
 	t.Run("each YAML block is deployed by a spec [F48]", func(t *testing.T) {
 		sources := map[string]string{gettingStartedItem: read(t, gettingStartedItem)}
-		for _, path := range files(t, ".yaml") {
+		for _, path := range listFiles(t, ".yaml") {
 			if filepath.Base(filepath.Dir(path)) == "getting-started" {
 				sources[path] = read(t, path)
 				if !strings.Contains(guide, "("+filepath.ToSlash(path)+")") {
@@ -33,8 +33,8 @@ func TestGettingStartedExamplesAreDeployed(t *testing.T) {
 		if len(sources) < 4 {
 			t.Errorf("found %d files, want the cluster, two Installations and a deploy item", len(sources))
 		}
-		for _, block := range markdown.Blocks(guide, "yaml") {
-			if !copied(block, sources) {
+		for _, block := range markdown.FindBlocks(guide, "yaml") {
+			if !isCopied(block, sources) {
 				t.Errorf("getting-started.md:%d: this is in none of its files:\n%s", block.Line, strings.Join(block.Code, "\n"))
 			}
 		}
@@ -57,11 +57,11 @@ func TestGettingStartedExamplesAreDeployed(t *testing.T) {
 func TestDeployItemsHaveKindOfConfiguration(t *testing.T) {
 	t.Run("deploy items name the kind of their configuration [F48]", func(t *testing.T) {
 		var types []string
-		for _, path := range files(t, ".yaml") {
+		for _, path := range listFiles(t, ".yaml") {
 			if !strings.HasPrefix(path, filepath.Join(root, "examples")+string(filepath.Separator)) {
 				continue
 			}
-			for _, item := range deployItems(t, path) {
+			for _, item := range readDeployItems(t, path) {
 				types = append(types, item.Spec.Type)
 				if item.Spec.Config.APIVersion == "" || item.Spec.Config.Kind == "" {
 					t.Errorf("%s: a deploy item lacks spec.config.apiVersion or kind", path)
@@ -90,8 +90,8 @@ type deployItem struct {
 	} `json:"spec"`
 }
 
-// deployItems returns the deploy items in a file.
-func deployItems(t *testing.T, path string) []deployItem {
+// readDeployItems returns the deploy items in a file.
+func readDeployItems(t *testing.T, path string) []deployItem {
 	t.Helper()
 	var out []deployItem
 	for document := range strings.SplitSeq(read(t, path), "\n---\n") {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// deployerImports lists the packages outside the API module that Landscaper's deployers (helm, manifest, container, mock)
-// import from github.com/gardener/landscaper v0.127.0, except the packages of the deployers themselves.
+// deployerImports lists the packages outside the API module that Landscaper's deployers (helm, manifest, container,
+// mock) import from github.com/gardener/landscaper v0.127.0, except the packages of the deployers themselves.
 var deployerImports = []string{
 	"controller-utils/pkg/kubernetes",
 	"controller-utils/pkg/logging",

@@ -24,20 +24,20 @@ func TestStateGraphDeployer(t *testing.T) {
 	_, code, _ := strings.Cut(read(t, filepath.Join(galeraExample, "galera.go")), "\n\n")
 	want := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
 	guide := read(t, "stategraph.md")
-	blocks := markdown.GoBlocks(guide)
+	blocks := markdown.FindGoBlocks(guide)
 	if len(blocks) == 0 || !slices.Equal(blocks[0].Code, want) {
 		t.Error("stategraph.md does not begin with examples/galera/galera.go as it is")
 	}
-	graph, err := galera.Graph()
+	graph, err := galera.BuildGraph()
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := postgres.Graph()
+	second, err := postgres.BuildGraph()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pictures := markdown.Blocks(guide, "mermaid")
-	wanted := []string{graph.Mermaid(), second.Mermaid()}
+	pictures := markdown.FindBlocks(guide, "mermaid")
+	wanted := []string{graph.ToMermaid(), second.ToMermaid()}
 	if len(pictures) != len(wanted) {
 		t.Fatalf("%d pictures, want %d", len(pictures), len(wanted))
 	}
@@ -51,17 +51,17 @@ func TestStateGraphDeployer(t *testing.T) {
 // TestStateGraphTemplates checks that the templates in the guide are copied from the example.
 func TestStateGraphTemplates(t *testing.T) {
 	templates := map[string]string{}
-	for _, path := range files(t, ".yaml") {
+	for _, path := range listFiles(t, ".yaml") {
 		if filepath.Dir(path) == filepath.Join(galeraExample, "templates") {
 			templates[path] = read(t, path)
 		}
 	}
 	shown := 0
-	for _, block := range markdown.Blocks(read(t, "stategraph.md"), "yaml") {
+	for _, block := range markdown.FindBlocks(read(t, "stategraph.md"), "yaml") {
 		if slices.Contains(block.Code, "kind: ProviderStatus") {
 			continue // a spec of test/envtest/stategraph checks this block
 		}
-		if shown++; !copied(block, templates) {
+		if shown++; !isCopied(block, templates) {
 			t.Errorf("stategraph.md:%d: this is in no template of examples/galera:\n%s", block.Line, strings.Join(block.Code, "\n"))
 		}
 	}

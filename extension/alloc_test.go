@@ -19,12 +19,12 @@ func TestExecuteHooksAllocations(t *testing.T) {
 		hooks extension.ReconcileExtensionHooks
 		most  float64
 	}{
-		"no hooks":        {hooks: noops(0, false), most: 0},
+		"no hooks":        {hooks: newNoopHooks(0, false), most: 0},
 		"nil map":         {hooks: nil, most: 0},
-		"one hook":        {hooks: noops(1, false), most: 1},
-		"one named hook":  {hooks: noops(1, true), most: 1},
-		"ten hooks":       {hooks: noops(10, false), most: 1},
-		"ten named hooks": {hooks: noops(10, true), most: 1},
+		"one hook":        {hooks: newNoopHooks(1, false), most: 1},
+		"one named hook":  {hooks: newNoopHooks(1, true), most: 1},
+		"ten hooks":       {hooks: newNoopHooks(10, false), most: 1},
+		"ten named hooks": {hooks: newNoopHooks(10, true), most: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, di, target := t.Context(), &lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}

@@ -12,12 +12,12 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-func noops(n int, named bool) extension.ReconcileExtensionHooks {
+func newNoopHooks(n int, named bool) extension.ReconcileExtensionHooks {
 	hooks := extension.ReconcileExtensionHooks{}
 	for i := range n {
-		hook := extension.ReconcileExtensionHook(noop)
+		hook := extension.ReconcileExtensionHook(doNothing)
 		if named {
-			hook = extension.Named(fmt.Sprintf("hook-%d", i), hook)
+			hook = extension.WithName(fmt.Sprintf("hook-%d", i), hook)
 		}
 		hooks.RegisterHook(hook, extension.EndHook)
 	}
@@ -30,7 +30,7 @@ func BenchmarkExecuteHooks(b *testing.B) {
 	for _, n := range []int{0, 1, 10} {
 		for _, named := range []bool{false, true} {
 			b.Run(fmt.Sprintf("hooks=%d/named=%t", n, named), func(b *testing.B) {
-				hooks, di, target := noops(n, named), &lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}
+				hooks, di, target := newNoopHooks(n, named), &lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := hooks.ExecuteHooks(b.Context(), logr.Discard(), di, target, extension.EndHook); err != nil {

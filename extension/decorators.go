@@ -12,14 +12,14 @@ import (
 // The decorators wrap a hook and return a hook. If the wrapped hook is nil, the returned hook is nil too, so that
 // Validate reports the nil hook.
 
-// Named sets the name of a hook in errors, traces and metrics. Without Named, the name is "<Type>[<index>]". Use a
-// constant, because the name becomes a metric label. If calls of Named are nested, the outermost name is used.
-func Named(name string, hook ReconcileExtensionHook) ReconcileExtensionHook {
+// WithName sets the name of a hook in errors, traces and metrics. Without it, the name is "<Type>[<index>]". Use a
+// constant, because the name becomes a metric label. If calls of WithName are nested, the outermost name is used.
+func WithName(name string, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil {
 		return nil
 	}
 	return func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t HookType) (*HookResult, error) {
-		if r := recordOf(ctx); r != nil {
+		if r := getRecord(ctx); r != nil {
 			r.name.CompareAndSwap(nil, &name)
 		}
 		return hook(ctx, log, di, target, t)

@@ -15,9 +15,9 @@ import (
 )
 
 func TestNamed(t *testing.T) {
-	t.Run("Named works outside of ExecuteHooks", func(t *testing.T) {
-		want := hookResult(true, false, 0)
-		got, err := extension.Named("x", hookReturning(new([]string), "", want, errBoom))(t.Context(), logr.Discard(), nil, nil, extension.StartHook)
+	t.Run("WithName works outside of ExecuteHooks", func(t *testing.T) {
+		want := newHookResult(true, false, 0)
+		got, err := extension.WithName("x", newHook(new([]string), "", want, errBoom))(t.Context(), logr.Discard(), nil, nil, extension.StartHook)
 		if got != want || !errors.Is(err, errBoom) {
 			t.Errorf("Named(...)() = %v, %v, want %v, %v", got, err, want, errBoom)
 		}
@@ -29,7 +29,7 @@ func TestWhen(t *testing.T) {
 	deleting := func(_ context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, typ extension.HookType) bool {
 		return di.Name == "yes" && target.Name == "yes" && typ == extension.EndHook
 	}
-	hook := extension.When(deleting, hookReturning(&calls, "called", hookResult(true, false, 0), errBoom))
+	hook := extension.When(deleting, newHook(&calls, "called", newHookResult(true, false, 0), errBoom))
 	for name, tc := range map[string]struct {
 		item string
 		typ  extension.HookType

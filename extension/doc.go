@@ -9,12 +9,12 @@
 //
 //	hooks := extension.ReconcileExtensionHooks{}.
 //		RegisterHook(audit, extension.StartHook, extension.EndHook).
-//		RegisterHook(extension.Named("wait-for-quota", quota), extension.BeforeReconcileHook)
+//		RegisterHook(extension.WithName("wait-for-quota", quota), extension.BeforeReconcileHook)
 //
-// Read the files in this order: hook.go defines the types, and points.go contains a table that describes when each hook
-// type runs and which effect its result has. registry.go registers hooks, result.go merges results, and execute.go runs
-// the hooks of one type. decorators.go adds names, conditions and typed signatures to hooks, policy.go adds failure
-// policies, and timeout.go adds time limits.
+// Read the files in this order: hook.go defines the types, and hookpoints.go contains a table that describes when each
+// hook type runs and which effect its result has. registry.go registers hooks, result.go merges results, and execute.go
+// runs the hooks of one type. decorators.go adds names, conditions and typed signatures to hooks, policy.go adds
+// failure policies, and timeout.go adds time limits.
 //
 // Two rules are important. A nil result means "no opinion"; a hook without an opinion must return nil. A non-nil result
 // that does not abort means "continue", even if it is an empty HookResult. For [ShouldReconcileHook] and

@@ -64,16 +64,16 @@ func ExampleWithFailurePolicy() {
 		return errors.New("the chat is down")
 	})
 	hooks := extension.ReconcileExtensionHooks{}.
-		RegisterHook(extension.WithFailurePolicy(extension.Ignore, notify), extension.EndHook)
+		RegisterHook(extension.WithFailurePolicy(extension.FailurePolicyIgnore, notify), extension.EndHook)
 
 	_, err := hooks.ExecuteHooks(context.Background(), logr.Discard(), &lsv1alpha1.DeployItem{}, nil, extension.EndHook)
 	fmt.Println(err)
 	// Output: <nil>
 }
 
-// HookTypes returns the points of the flow at which hooks are called.
-func ExampleHookTypes() {
-	for _, t := range extension.HookTypes() {
+// AllHookTypes returns the points of the flow at which hooks are called.
+func ExampleAllHookTypes() {
+	for _, t := range extension.AllHookTypes() {
 		fmt.Println(t)
 	}
 	// Output:

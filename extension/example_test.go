@@ -27,7 +27,7 @@ func Example() {
 	}
 
 	hooks := extension.ReconcileExtensionHooks{}.
-		RegisterHook(extension.Named("refresh", refresh), extension.ShouldReconcileHook)
+		RegisterHook(extension.WithName("refresh", refresh), extension.ShouldReconcileHook)
 
 	item := &lsv1alpha1.DeployItem{}
 	item.Annotations = map[string]string{"example.org/refresh": "true"}
@@ -71,7 +71,7 @@ func ExampleAggregateHookResults() {
 }
 
 // This example applies decorators to a hook, from the innermost to the outermost.
-func ExampleNamed() {
+func ExampleWithName() {
 	askQuota := extension.OnItem(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) error {
 		return fmt.Errorf("quota service: %w", context.DeadlineExceeded)
 	})
@@ -80,9 +80,9 @@ func ExampleNamed() {
 	}
 
 	hook := extension.WithTimeout(5*time.Second, askQuota)
-	hook = extension.WithFailurePolicy(extension.Retry(2), hook)
+	hook = extension.WithFailurePolicy(extension.FailurePolicyRetry(2), hook)
 	hook = extension.When(isLarge, hook)
-	hook = extension.Named("quota", hook)
+	hook = extension.WithName("quota", hook)
 
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(hook, extension.BeforeReconcileHook)
 	item := &lsv1alpha1.DeployItem{}

@@ -21,9 +21,9 @@ import (
 // hook. It also returns an error for an unknown type, for a nil hook, and after a panic (see [PanicError]). It does not
 // call hooks that are registered while it runs.
 func (h ReconcileExtensionHooks) ExecuteHooks(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, hookType HookType) (*HookResult, error) {
-	point := find(hookType)
+	point := findHookPoint(hookType)
 	if point == nil {
-		return nil, unknownType(hookType)
+		return nil, newUnknownTypeError(hookType)
 	}
 	hooks := h[hookType] // this copy of the slice header is a snapshot, because RegisterHook never writes to an existing list
 	if len(hooks) == 0 {
@@ -33,7 +33,7 @@ func (h ReconcileExtensionHooks) ExecuteHooks(ctx context.Context, log logr.Logg
 	e.observer, _ = ctx.Value(observerKey{}).(Observer)
 	results := merger{rule: point.Merge}
 	for i, hook := range hooks {
-		result, err := e.call(i, hook)
+		result, err := e.callHook(i, hook)
 		if err != nil {
 			return nil, e.failure(i, err)
 		}
@@ -52,40 +52,40 @@ type execution struct {
 	observer Observer
 }
 
-func (e *execution) call(index int, hook ReconcileExtensionHook) (*HookResult, error) {
+func (e *execution) callHook(index int, hook ReconcileExtensionHook) (*HookResult, error) {
 	e.record.name.Store(nil)
 	if e.observer.Done == nil {
-		return e.guarded(hook)
+		return e.runHook(hook)
 	}
 	var begin, end time.Time
 	if e.observer.Now != nil {
 		begin = e.observer.Now()
 	}
-	result, err := e.guarded(hook)
+	result, err := e.runHook(hook)
 	if e.observer.Now != nil {
 		end = e.observer.Now()
 	}
 	if err != nil {
 		result = nil
 	}
-	e.observer.Done(e.record.Context, Call{Type: e.hookType, Index: index, Name: e.nameOf(index), Result: result, Err: err, Duration: end.Sub(begin)})
+	e.observer.Done(e.record.Context, HookCall{Type: e.hookType, Index: index, Name: e.getHookName(index), Result: result, Err: err, Duration: end.Sub(begin)})
 	return result, err
 }
 
-func (e *execution) guarded(hook ReconcileExtensionHook) (*HookResult, error) {
+func (e *execution) runHook(hook ReconcileExtensionHook) (*HookResult, error) {
 	if hook == nil {
 		return nil, errors.New("is nil")
 	}
-	return guard(func() (*HookResult, error) { return hook(e.record, e.log, e.item, e.target, e.hookType) })
+	return recoverPanic(func() (*HookResult, error) { return hook(e.record, e.log, e.item, e.target, e.hookType) })
 }
 
-func (e *execution) nameOf(index int) string {
+func (e *execution) getHookName(index int) string {
 	if name := e.record.name.Load(); name != nil {
 		return *name
 	}
-	return indexed(e.hookType, index)
+	return formatHookPosition(e.hookType, index)
 }
 
 func (e *execution) failure(index int, err error) error {
-	return fmt.Errorf("%s: %w", Call{Type: e.hookType, Index: index, Name: e.nameOf(index)}, err)
+	return fmt.Errorf("%s: %w", HookCall{Type: e.hookType, Index: index, Name: e.getHookName(index)}, err)
 }

@@ -27,10 +27,10 @@ func TestExecuteHooksOrder(t *testing.T) {
 			}
 		}
 		hooks := extension.ReconcileExtensionHooks{}.
-			RegisterHook(record("a"), extension.HookTypes()...).
-			RegisterHook(record("b"), extension.HookTypes()...)
+			RegisterHook(record("a"), extension.AllHookTypes()...).
+			RegisterHook(record("b"), extension.AllHookTypes()...)
 		var want []string
-		for _, typ := range extension.HookTypes() {
+		for _, typ := range extension.AllHookTypes() {
 			want = append(want, "a "+string(typ), "b "+string(typ))
 			if got, err := execute(t, hooks, typ); got != nil || err != nil {
 				t.Errorf("got %v and %v, want nothing", got, err)
@@ -56,16 +56,16 @@ func TestExecuteHooksOrder(t *testing.T) {
 		}
 	})
 	t.Run("a hook that aborts does not prevent the other hooks [L11]", func(t *testing.T) {
-		for _, typ := range extension.HookTypes() {
+		for _, typ := range extension.AllHookTypes() {
 			var calls []string
 			hooks := extension.ReconcileExtensionHooks{}.
-				RegisterHook(hookReturning(&calls, "a", hookResult(true, true, 0), nil), typ).
-				RegisterHook(hookReturning(&calls, "b", nil, nil), typ)
+				RegisterHook(newHook(&calls, "a", newHookResult(true, true, 0), nil), typ).
+				RegisterHook(newHook(&calls, "b", nil, nil), typ)
 			got, err := execute(t, hooks, typ)
 			if err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(hookResult(true, true, 0), got); diff != "" {
+			if diff := cmp.Diff(newHookResult(true, true, 0), got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", typ, diff)
 			}
 			if diff := cmp.Diff([]string{"a", "b"}, calls); diff != "" {
@@ -78,26 +78,26 @@ func TestExecuteHooksOrder(t *testing.T) {
 func TestExecuteHooksMergesResults(t *testing.T) {
 	t.Run("abort is merged with AND for two types [L17] [L41] [L50] and with OR for the rest [L16]", func(t *testing.T) {
 		all := map[extension.HookType]bool{extension.DuringResponsibilityCheckHook: true, extension.ShouldReconcileHook: true}
-		for _, typ := range extension.HookTypes() {
+		for _, typ := range extension.AllHookTypes() {
 			var calls []string
 			hooks := extension.ReconcileExtensionHooks{}.
-				RegisterHook(hookReturning(&calls, "a", hookResult(true, false, 3), nil), typ).
-				RegisterHook(hookReturning(&calls, "b", nil, nil), typ).
-				RegisterHook(hookReturning(&calls, "c", hookResult(false, false, 2), nil), typ)
+				RegisterHook(newHook(&calls, "a", newHookResult(true, false, 3), nil), typ).
+				RegisterHook(newHook(&calls, "b", nil, nil), typ).
+				RegisterHook(newHook(&calls, "c", newHookResult(false, false, 2), nil), typ)
 			got, err := execute(t, hooks, typ)
 			if err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(hookResult(!all[typ], false, 2), got); diff != "" {
+			if diff := cmp.Diff(newHookResult(!all[typ], false, 2), got); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", typ, diff)
 			}
 		}
 	})
 	t.Run("the result is a copy of the results of the hooks [L15]", func(t *testing.T) {
-		shared := withPriority(hookResult(false, false, 5), 1)
+		shared := withPriority(newHookResult(false, false, 5), 1)
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}.
-			RegisterHook(hookReturning(&calls, "a", shared, nil), extension.EndHook).
+			RegisterHook(newHook(&calls, "a", shared, nil), extension.EndHook).
 			RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 				shared.AbortReconcile = true
 				*shared.ReconcileResult.Priority = 9
@@ -107,14 +107,14 @@ func TestExecuteHooksMergesResults(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(withPriority(hookResult(false, false, 5), 1), got); diff != "" {
+		if diff := cmp.Diff(withPriority(newHookResult(false, false, 5), 1), got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
 
 func TestExecuteHooksErrors(t *testing.T) {
-	forced := hookResult(false, true, time.Minute)
+	forced := newHookResult(false, true, time.Minute)
 	for name, tc := range map[string]struct {
 		reason string
 		hook   extension.ReconcileExtensionHook
@@ -123,16 +123,16 @@ func TestExecuteHooksErrors(t *testing.T) {
 		is     error
 	}{
 		"an error stops [Lx1] and drops every result [L12]": {
-			reason: "the error contains index and type", hook: hookReturning(new([]string), "", forced, errBoom), want: "hook BeforeReconcile[1]: boom", is: errBoom,
+			reason: "the error contains index and type", hook: newHook(new([]string), "", forced, errBoom), want: "hook BeforeReconcile[1]: boom", is: errBoom,
 		},
 		"a named hook [Lx1]": {
-			reason: "the error contains the name", hook: extension.Named("quota", hookReturning(new([]string), "", forced, errBoom)),
+			reason: "the error contains the name", hook: extension.WithName("quota", newHook(new([]string), "", forced, errBoom)),
 			want: "hook BeforeReconcile[1] (quota): boom", is: errBoom,
 		},
 		"a nil hook [L67]":                  {reason: "no panic in production", hook: nil, want: "hook BeforeReconcile[1]: is nil"},
-		"a panic":                           {reason: "an error in one line", hook: panics("a\n\tb"), want: "hook BeforeReconcile[1]: panic: a b"},
-		"a panic of a named hook":           {reason: "the name is known", hook: extension.Named("x", panics("a")), want: "hook BeforeReconcile[1] (x): panic: a"},
-		"a panic with an error":             {reason: "it can be found", hook: panics(errBoom), want: "hook BeforeReconcile[1]: panic: boom", is: errBoom},
+		"a panic":                           {reason: "an error in one line", hook: newPanicHook("a\n\tb"), want: "hook BeforeReconcile[1]: panic: a b"},
+		"a panic of a named hook":           {reason: "the name is known", hook: extension.WithName("x", newPanicHook("a")), want: "hook BeforeReconcile[1] (x): panic: a"},
+		"a panic with an error":             {reason: "it can be found", hook: newPanicHook(errBoom), want: "hook BeforeReconcile[1]: panic: boom", is: errBoom},
 		"an unknown type [Lx2]":             {reason: "a typo must not be silent", typ: "Stop", want: `unknown hook type "Stop", want one of ` + types},
 		"an empty type [Lx2]":               {reason: "a typo must not be silent", typ: "-", want: `unknown hook type "-", want one of ` + types},
 		"the wrong case [Lx2]":              {reason: "types are exact", typ: "start", want: `unknown hook type "start", want one of ` + types},
@@ -145,9 +145,9 @@ func TestExecuteHooksErrors(t *testing.T) {
 			}
 			var calls []string
 			hooks := extension.ReconcileExtensionHooks{}.
-				RegisterHook(hookReturning(&calls, "before", forced, nil), extension.BeforeReconcileHook, "Other").
+				RegisterHook(newHook(&calls, "before", forced, nil), extension.BeforeReconcileHook, "Other").
 				RegisterHook(tc.hook, extension.BeforeReconcileHook).
-				RegisterHook(hookReturning(&calls, "after", forced, nil), extension.BeforeReconcileHook)
+				RegisterHook(newHook(&calls, "after", forced, nil), extension.BeforeReconcileHook)
 			got, err := execute(t, hooks, typ)
 			if got != nil {
 				t.Errorf("%s: got the result %v, want nil", tc.reason, got)
@@ -165,20 +165,20 @@ func TestExecuteHooksErrors(t *testing.T) {
 	}
 }
 
-func panics(value any) extension.ReconcileExtensionHook {
+func newPanicHook(value any) extension.ReconcileExtensionHook {
 	return func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 		panic(value)
 	}
 }
 
 func TestPanicError(t *testing.T) {
-	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(panics(strings.Repeat("ä ", 5000)), extension.StartHook)
+	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(newPanicHook(strings.Repeat("ä ", 5000)), extension.StartHook)
 	_, err := execute(t, hooks, extension.StartHook)
 	var p *extension.PanicError
 	if !errors.As(err, &p) {
 		t.Fatalf("got %v, want a PanicError", err)
 	}
-	if !strings.Contains(string(p.Stack), "panics") {
+	if !strings.Contains(string(p.Stack), "newPanicHook") {
 		t.Errorf("the stack does not show the hook:\n%s", p.Stack)
 	}
 	if n := len(p.Error()); n > 1100 {
@@ -206,10 +206,10 @@ func TestRegistrationWhileRunning(t *testing.T) {
 		hooks := extension.ReconcileExtensionHooks{}
 		hooks.RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 			calls = append(calls, "a")
-			hooks.RegisterHook(hookReturning(&calls, "late", nil, nil), extension.StartHook)
+			hooks.RegisterHook(newHook(&calls, "late", nil, nil), extension.StartHook)
 			return nil, nil
 		}, extension.StartHook)
-		hooks.RegisterHook(hookReturning(&calls, "b", nil, nil), extension.StartHook)
+		hooks.RegisterHook(newHook(&calls, "b", nil, nil), extension.StartHook)
 		if _, err := execute(t, hooks, extension.StartHook); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestRegistrationWhileRunning(t *testing.T) {
 		original.RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
 			lock.Lock()
 			defer lock.Unlock()
-			original.RegisterHook(noop, extension.StartHook)
+			original.RegisterHook(doNothing, extension.StartHook)
 			return nil, nil
 		}, extension.StartHook)
 		frozen := original.DeepCopy()

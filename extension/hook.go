@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// HookType is a place in the reconciliation flow where hooks are called. [Points] describes all hook types.
+// HookType is a place in the reconciliation flow where hooks are called. [AllHookPoints] describes all hook types.
 type HookType string
 
 // These constants are the hook types, in the order of the flow. A reconcile that performs an action calls one of the

@@ -50,15 +50,15 @@ func TestTypesOfHooks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := underlying(tc.got); got != tc.want {
+			if got := getUnderlyingType(tc.got); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}
 }
 
-// underlying returns the underlying type of a type, as text.
-func underlying(t reflect.Type) string {
+// getUnderlyingType returns the underlying type of a type, as text.
+func getUnderlyingType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Func:
 		in, out := []reflect.Type{}, []reflect.Type{}
@@ -96,16 +96,16 @@ func TestHookTypeValues(t *testing.T) {
 	}
 }
 
-// hookReturning creates a hook. Each call of the hook returns the given result and error, and appends the name of the
+// newHook creates a hook. Each call of the hook returns the given result and error, and appends the name of the
 // hook to the list of calls.
-func hookReturning(calls *[]string, name string, result *extension.HookResult, err error) extension.ReconcileExtensionHook {
+func newHook(calls *[]string, name string, result *extension.HookResult, err error) extension.ReconcileExtensionHook {
 	return func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 		*calls = append(*calls, name)
 		return result, err
 	}
 }
 
-func noop(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
+func doNothing(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 	return nil, nil
 }
 

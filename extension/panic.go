@@ -34,8 +34,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// guard calls f and turns a panic into an error.
-func guard(f func() (*HookResult, error)) (result *HookResult, err error) {
+// recoverPanic calls f and turns a panic into an error.
+func recoverPanic(f func() (*HookResult, error)) (result *HookResult, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			result, err = nil, &PanicError{Value: v, Stack: debug.Stack()}

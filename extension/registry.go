@@ -46,12 +46,12 @@ func (h ReconcileExtensionHooks) RegisterHookSetup(hookSetup ReconcileExtensionH
 func (h ReconcileExtensionHooks) Validate() error {
 	var faults []error
 	for _, t := range slices.Sorted(maps.Keys(h)) {
-		if find(t) == nil {
-			faults = append(faults, unknownType(t))
+		if findHookPoint(t) == nil {
+			faults = append(faults, newUnknownTypeError(t))
 		}
 		for i, hook := range h[t] {
 			if hook == nil {
-				faults = append(faults, fmt.Errorf("hook %s: is nil", indexed(t, i)))
+				faults = append(faults, fmt.Errorf("hook %s: is nil", formatHookPosition(t, i)))
 			}
 		}
 	}
@@ -71,10 +71,10 @@ func (h ReconcileExtensionHooks) DeepCopy() ReconcileExtensionHooks {
 	return out
 }
 
-func unknownType(t HookType) error {
-	return fmt.Errorf("unknown hook type %q, want one of %q", string(t), HookTypes())
+func newUnknownTypeError(t HookType) error {
+	return fmt.Errorf("unknown hook type %q, want one of %q", string(t), AllHookTypes())
 }
 
-func indexed(t HookType, index int) string {
+func formatHookPosition(t HookType, index int) string {
 	return fmt.Sprintf("%s[%d]", t, index)
 }

@@ -17,8 +17,8 @@ type HookResult struct {
 	// into the result of the reconcile unless there is an error.
 	ReconcileResult reconcile.Result
 
-	// AbortReconcile ends the reconcile after all hooks of the same hook type have been called. [Points] describes its
-	// effect for each hook type.
+	// AbortReconcile ends the reconcile after all hooks of the same hook type have been called. [AllHookPoints] describes
+	// its effect for each hook type.
 	AbortReconcile bool
 }
 
@@ -34,17 +34,17 @@ type HookResult struct {
 // nil, the merged result does not depend on the order of the results. It also does not matter whether the results are
 // merged in one call or step by step.
 func AggregateHookResults(results ...*HookResult) *HookResult {
-	return aggregate(results, MergeAny)
+	return aggregate(results, MergeRuleAny)
 }
 
 // AggregateHookResultsWithInvertedAbortPriority merges results like [AggregateHookResults], except that it combines
 // AbortReconcile of the non-nil results with AND: if one non-nil result continues, the merged result continues. It is
 // used for [DuringResponsibilityCheckHook] and [ShouldReconcileHook].
 func AggregateHookResultsWithInvertedAbortPriority(results ...*HookResult) *HookResult {
-	return aggregate(results, MergeAll)
+	return aggregate(results, MergeRuleAll)
 }
 
-func aggregate(results []*HookResult, rule Merge) *HookResult {
+func aggregate(results []*HookResult, rule MergeRule) *HookResult {
 	m := merger{rule: rule}
 	for _, r := range results {
 		m.add(r)
@@ -55,7 +55,7 @@ func aggregate(results []*HookResult, rule Merge) *HookResult {
 // merger merges results one by one, and copies each result before the next hook can change it. It allocates no memory
 // as long as all results are nil.
 type merger struct {
-	rule  Merge
+	rule  MergeRule
 	count int // number of non-nil results
 	sum   HookResult
 }
@@ -67,18 +67,18 @@ func (m *merger) add(r *HookResult) {
 	m.count++
 	if m.count == 1 {
 		m.sum = *r
-		m.sum.ReconcileResult.Priority = highest(nil, r.ReconcileResult.Priority)
+		m.sum.ReconcileResult.Priority = maxPriority(nil, r.ReconcileResult.Priority)
 		return
 	}
-	if m.rule == MergeAll {
+	if m.rule == MergeRuleAll {
 		m.sum.AbortReconcile = m.sum.AbortReconcile && r.AbortReconcile
 	} else {
 		m.sum.AbortReconcile = m.sum.AbortReconcile || r.AbortReconcile
 	}
 	sum := &m.sum.ReconcileResult
 	sum.Requeue = sum.Requeue || r.ReconcileResult.Requeue //nolint:staticcheck // SA1019: the rules of merging are about this field.
-	sum.RequeueAfter = shortest(sum.RequeueAfter, r.ReconcileResult.RequeueAfter)
-	sum.Priority = highest(sum.Priority, r.ReconcileResult.Priority)
+	sum.RequeueAfter = minPositive(sum.RequeueAfter, r.ReconcileResult.RequeueAfter)
+	sum.Priority = maxPriority(sum.Priority, r.ReconcileResult.Priority)
 }
 
 func (m *merger) result() *HookResult {
@@ -92,9 +92,9 @@ func (m *merger) result() *HookResult {
 	return &r
 }
 
-// shortest returns the smaller of two durations, but ignores durations that are not greater than zero. If it ignores
+// minPositive returns the smaller of two durations, but ignores durations that are not greater than zero. If it ignores
 // both, it returns zero.
-func shortest(a, b time.Duration) time.Duration {
+func minPositive(a, b time.Duration) time.Duration {
 	a, b = max(a, 0), max(b, 0)
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -102,8 +102,8 @@ func shortest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// highest returns a copy of the higher priority. A nil priority is lower than any other.
-func highest(a, b *int) *int {
+// maxPriority returns a copy of the higher priority. A nil priority is lower than any other.
+func maxPriority(a, b *int) *int {
 	if b == nil {
 		return a
 	}

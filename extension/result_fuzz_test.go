@@ -26,7 +26,7 @@ func decode(data []byte) []*result {
 			results = append(results, nil)
 			continue
 		}
-		one := hookResult(pair[0]&2 != 0, pair[0]&4 != 0, time.Duration(int8(pair[1])))
+		one := newHookResult(pair[0]&2 != 0, pair[0]&4 != 0, time.Duration(int8(pair[1])))
 		if pair[0]&8 != 0 {
 			withPriority(one, int(pair[0]>>4)-8)
 		}
@@ -35,8 +35,8 @@ func decode(data []byte) []*result {
 	return results
 }
 
-// oracle merges results according to the documented rules, independently of the tested code.
-func oracle(in []*result, abortNeedsAll bool) *result {
+// mergeByRules merges results according to the documented rules, independently of the tested code.
+func mergeByRules(in []*result, abortNeedsAll bool) *result {
 	var given []result
 	for _, r := range in {
 		if r != nil {
@@ -85,10 +85,10 @@ func FuzzAggregate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := decode(data)
 		before := decode(data)
-		if diff := cmp.Diff(oracle(in, false), extension.AggregateHookResults(in...)); diff != "" {
+		if diff := cmp.Diff(mergeByRules(in, false), extension.AggregateHookResults(in...)); diff != "" {
 			t.Errorf("any: -want +got:\n%s", diff)
 		}
-		if diff := cmp.Diff(oracle(in, true), extension.AggregateHookResultsWithInvertedAbortPriority(in...)); diff != "" {
+		if diff := cmp.Diff(mergeByRules(in, true), extension.AggregateHookResultsWithInvertedAbortPriority(in...)); diff != "" {
 			t.Errorf("all: -want +got:\n%s", diff)
 		}
 		if diff := cmp.Diff(before, in); diff != "" {
@@ -138,7 +138,7 @@ func FuzzExecute(f *testing.F) {
 	f.Add(uint8('-'), []byte("ppppppppppppppp"))
 	f.Add(uint8(8), []byte("10y090"))
 	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
-		types := extension.HookTypes()
+		types := extension.AllHookTypes()
 		typ := types[int(place)%len(types)]
 		results := decode(data)
 		var calls []int
@@ -155,13 +155,13 @@ func FuzzExecute(f *testing.F) {
 					panic("a hook")
 				}
 				if fails {
-					return hookResult(true, true, 1), errors.New("a hook")
+					return newHookResult(true, true, 1), errors.New("a hook")
 				}
 				return r, nil
 			}, typ)
 		}
 		got, err := execute(t, hooks, typ)
-		want, last := oracle(results, mergesAll(typ)), len(results)
+		want, last := mergeByRules(results, isMergedWithAll(typ)), len(results)
 		if failsAt >= 0 {
 			want, last = nil, failsAt+1
 		}
@@ -179,7 +179,7 @@ func FuzzExecute(f *testing.F) {
 	})
 }
 
-// mergesAll reports whether the merged result of a hook type aborts only if all results abort.
-func mergesAll(typ extension.HookType) bool {
+// isMergedWithAll reports whether the merged result of a hook type aborts only if all results abort.
+func isMergedWithAll(typ extension.HookType) bool {
 	return typ == extension.DuringResponsibilityCheckHook || typ == extension.ShouldReconcileHook
 }

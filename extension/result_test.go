@@ -15,7 +15,7 @@ import (
 
 type result = extension.HookResult
 
-func hookResult(abort, requeue bool, after time.Duration) *result {
+func newHookResult(abort, requeue bool, after time.Duration) *result {
 	return &result{AbortReconcile: abort, ReconcileResult: reconcile.Result{Requeue: requeue, RequeueAfter: after}}
 }
 
@@ -36,21 +36,21 @@ func TestAggregateHookResults(t *testing.T) {
 		"no results [L14]":                                     {reason: "no hook returned a result", in: nil, want: nil},
 		"only nil results [L14]":                               {reason: "no hook returned a result", in: []*result{nil, nil, nil}, want: nil},
 		"one empty result [L15]":                               {reason: "an empty result counts", in: []*result{nil, {}}, want: &result{}},
-		"one result that aborts [L15]":                         {reason: "nil is not false", in: []*result{nil, hookResult(true, false, 0), nil}, want: hookResult(true, false, 0)},
-		"one result with both requeue fields [L22]":            {reason: "copied unchanged", in: []*result{hookResult(false, true, time.Minute)}, want: hookResult(false, true, time.Minute)},
-		"one result with a negative time [L15]":                {reason: "copied unchanged", in: []*result{hookResult(false, false, -1), nil}, want: hookResult(false, false, -1)},
-		"the first result aborts [L16] [L17]":                  {reason: "OR, inverted AND", in: []*result{hookResult(true, false, 0), {}}, want: hookResult(true, false, 0), inverted: &result{}},
-		"the last result aborts [L16] [L17]":                   {reason: "OR, inverted AND", in: []*result{{}, {}, hookResult(true, false, 0)}, want: hookResult(true, false, 0), inverted: &result{}},
-		"all results except nil abort [L17]":                   {reason: "nil must not count as false", in: []*result{hookResult(true, false, 0), nil, hookResult(true, false, 0)}, want: hookResult(true, false, 0)},
-		"the first result requeues [L18]":                      {reason: "OR", in: []*result{hookResult(false, true, 0), {}}, want: hookResult(false, true, 0)},
-		"the last result requeues [L18]":                       {reason: "OR", in: []*result{{}, {}, hookResult(false, true, 0)}, want: hookResult(false, true, 0)},
-		"the smallest time is returned [L19]":                  {reason: "the soonest wins", in: []*result{hookResult(false, false, 3), hookResult(false, false, 1), hookResult(false, false, 2)}, want: hookResult(false, false, 1)},
-		"a time of zero is ignored [L19]":                      {reason: "greater than zero", in: []*result{{}, hookResult(false, false, 5), {}}, want: hookResult(false, false, 5)},
-		"a negative time of the first result is ignored [L19]": {reason: "greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, 5)}, want: hookResult(false, false, 5)},
-		"a negative time of the last result is ignored [L19]":  {reason: "greater than zero", in: []*result{hookResult(false, false, 5), hookResult(false, false, -5)}, want: hookResult(false, false, 5)},
-		"negative times are ignored [L19]":                     {reason: "none is greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, -6)}, want: &result{}},
-		"requeue precedes a time [L20]":                        {reason: "immediately", in: []*result{hookResult(false, true, 0), hookResult(false, false, 5)}, want: hookResult(false, true, 0)},
-		"requeue precedes its own time [L20]":                  {reason: "immediately", in: []*result{{}, hookResult(false, true, 5)}, want: hookResult(false, true, 0)},
+		"one result that aborts [L15]":                         {reason: "nil is not false", in: []*result{nil, newHookResult(true, false, 0), nil}, want: newHookResult(true, false, 0)},
+		"one result with both requeue fields [L22]":            {reason: "copied unchanged", in: []*result{newHookResult(false, true, time.Minute)}, want: newHookResult(false, true, time.Minute)},
+		"one result with a negative time [L15]":                {reason: "copied unchanged", in: []*result{newHookResult(false, false, -1), nil}, want: newHookResult(false, false, -1)},
+		"the first result aborts [L16] [L17]":                  {reason: "OR, inverted AND", in: []*result{newHookResult(true, false, 0), {}}, want: newHookResult(true, false, 0), inverted: &result{}},
+		"the last result aborts [L16] [L17]":                   {reason: "OR, inverted AND", in: []*result{{}, {}, newHookResult(true, false, 0)}, want: newHookResult(true, false, 0), inverted: &result{}},
+		"all results except nil abort [L17]":                   {reason: "nil must not count as false", in: []*result{newHookResult(true, false, 0), nil, newHookResult(true, false, 0)}, want: newHookResult(true, false, 0)},
+		"the first result requeues [L18]":                      {reason: "OR", in: []*result{newHookResult(false, true, 0), {}}, want: newHookResult(false, true, 0)},
+		"the last result requeues [L18]":                       {reason: "OR", in: []*result{{}, {}, newHookResult(false, true, 0)}, want: newHookResult(false, true, 0)},
+		"the smallest time is returned [L19]":                  {reason: "the soonest wins", in: []*result{newHookResult(false, false, 3), newHookResult(false, false, 1), newHookResult(false, false, 2)}, want: newHookResult(false, false, 1)},
+		"a time of zero is ignored [L19]":                      {reason: "greater than zero", in: []*result{{}, newHookResult(false, false, 5), {}}, want: newHookResult(false, false, 5)},
+		"a negative time of the first result is ignored [L19]": {reason: "greater than zero", in: []*result{newHookResult(false, false, -5), newHookResult(false, false, 5)}, want: newHookResult(false, false, 5)},
+		"a negative time of the last result is ignored [L19]":  {reason: "greater than zero", in: []*result{newHookResult(false, false, 5), newHookResult(false, false, -5)}, want: newHookResult(false, false, 5)},
+		"negative times are ignored [L19]":                     {reason: "none is greater than zero", in: []*result{newHookResult(false, false, -5), newHookResult(false, false, -6)}, want: &result{}},
+		"requeue precedes a time [L20]":                        {reason: "immediately", in: []*result{newHookResult(false, true, 0), newHookResult(false, false, 5)}, want: newHookResult(false, true, 0)},
+		"requeue precedes its own time [L20]":                  {reason: "immediately", in: []*result{{}, newHookResult(false, true, 5)}, want: newHookResult(false, true, 0)},
 		"the highest priority is returned":                     {reason: "most urgent wins", in: []*result{withPriority(&result{}, -50), withPriority(&result{}, 7), withPriority(&result{}, 3)}, want: withPriority(&result{}, 7)},
 		"no priority is not a priority of zero":                {reason: "nil is ignored", in: []*result{{}, withPriority(&result{}, -50), {}}, want: withPriority(&result{}, -50)},
 	} {
@@ -71,7 +71,7 @@ func TestAggregateHookResults(t *testing.T) {
 
 type aggregator func(...*result) *result
 
-func aggregators() map[string]aggregator {
+func newAggregators() map[string]aggregator {
 	return map[string]aggregator{
 		"any": extension.AggregateHookResults,
 		"all": extension.AggregateHookResultsWithInvertedAbortPriority,
@@ -79,9 +79,9 @@ func aggregators() map[string]aggregator {
 }
 
 func TestAggregateCopies(t *testing.T) {
-	for rule, aggregate := range aggregators() {
+	for rule, aggregate := range newAggregators() {
 		t.Run(rule+": a single result is copied [L15]", func(t *testing.T) {
-			own := withPriority(hookResult(true, true, time.Minute), 3)
+			own := withPriority(newHookResult(true, true, time.Minute), 3)
 			got := aggregate(nil, own)
 			if diff := cmp.Diff(own, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -89,7 +89,7 @@ func TestAggregateCopies(t *testing.T) {
 			got.AbortReconcile = false
 			got.ReconcileResult.RequeueAfter = 0
 			*got.ReconcileResult.Priority = 9
-			if diff := cmp.Diff(withPriority(hookResult(true, true, time.Minute), 3), own); diff != "" {
+			if diff := cmp.Diff(withPriority(newHookResult(true, true, time.Minute), 3), own); diff != "" {
 				t.Errorf("the hook's own result changed: -want +got:\n%s", diff)
 			}
 		})
@@ -109,7 +109,7 @@ func TestAggregateCopies(t *testing.T) {
 func randomResults(r *rand.Rand, atLeast int) []*result {
 	results := make([]*result, 0, 8)
 	for range atLeast + r.IntN(4) {
-		one := hookResult(r.IntN(2) == 0, r.IntN(4) == 0, time.Duration(r.IntN(7)-2)*time.Second)
+		one := newHookResult(r.IntN(2) == 0, r.IntN(4) == 0, time.Duration(r.IntN(7)-2)*time.Second)
 		if r.IntN(2) == 0 {
 			withPriority(one, r.IntN(5)-2)
 		}
@@ -128,7 +128,7 @@ func shuffle(r *rand.Rand, results []*result) {
 
 func TestAggregateInvariants(t *testing.T) {
 	const rounds = 5000
-	for rule, aggregate := range aggregators() {
+	for rule, aggregate := range newAggregators() {
 		r := rand.New(rand.NewPCG(1, 2))
 		law := func(name string, atLeast int, other func([]*result) *result) {
 			t.Run(rule+": "+name, func(t *testing.T) {
@@ -182,15 +182,15 @@ func TestAggregateAcrossHookTypes(t *testing.T) {
 		}
 	})
 	t.Run("a single result with both requeue fields causes an immediate requeue [L22]", func(t *testing.T) {
-		lone := extension.AggregateHookResults(hookResult(false, true, time.Hour))
+		lone := extension.AggregateHookResults(newHookResult(false, true, time.Hour))
 		got := extension.AggregateHookResults(&result{}, lone)
-		if diff := cmp.Diff(hookResult(false, true, 0), got); diff != "" {
+		if diff := cmp.Diff(newHookResult(false, true, 0), got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("a requeue is kept if another type returns a time [L21]", func(t *testing.T) {
-		got := extension.AggregateHookResults(hookResult(false, true, 0), hookResult(false, false, time.Hour))
-		if diff := cmp.Diff(hookResult(false, true, 0), got); diff != "" {
+		got := extension.AggregateHookResults(newHookResult(false, true, 0), newHookResult(false, false, time.Hour))
+		if diff := cmp.Diff(newHookResult(false, true, 0), got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 //
 // The hook runs in its own goroutine. A hook that ignores its context continues to run until it returns. If the hook
 // never returns, the goroutine leaks. The hook receives copies of item and target. Changes to the copy of the item take
-// effect only if the hook returns in time. Panics are recovered. Use Named outside of WithTimeout: Named("x",
+// effect only if the hook returns in time. Panics are recovered. Use WithName outside of WithTimeout: WithName("x",
 // WithTimeout(d, hook)).
 func WithTimeout(d time.Duration, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if d <= 0 || hook == nil {
@@ -29,9 +29,9 @@ func WithTimeout(d time.Duration, hook ReconcileExtensionHook) ReconcileExtensio
 		defer cancel()
 		own := &record{Context: bounded}
 		item, itsTarget := di.DeepCopy(), target.DeepCopy()
-		call := background(func() (*HookResult, error) { return hook(own, log, item, itsTarget, t) })
+		call := runInBackground(func() (*HookResult, error) { return hook(own, log, item, itsTarget, t) })
 		result, err := call.wait(bounded)
-		adoptName(ctx, own)
+		copyName(ctx, own)
 		if err != nil {
 			return nil, err
 		}
@@ -49,20 +49,20 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("did not return withi
 
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-type outcome struct {
+type hookOutcome struct {
 	result *HookResult
 	err    error
 }
 
-type pending chan outcome
+type pending chan hookOutcome
 
-// background calls f in a goroutine. The channel is buffered, so that a late outcome does not block the goroutine.
-func background(f func() (*HookResult, error)) pending {
+// runInBackground calls f in a goroutine. The channel is buffered, so that a late outcome does not block the goroutine.
+func runInBackground(f func() (*HookResult, error)) pending {
 	p := make(pending, 1)
 	go func() {
-		o := outcome{err: errors.New("exited its goroutine without returning")} // returned if f calls runtime.Goexit, as t.FailNow does
+		o := hookOutcome{err: errors.New("exited its goroutine without returning")} // returned if f calls runtime.Goexit, as t.FailNow does
 		defer func() { p <- o }()
-		o.result, o.err = guard(f)
+		o.result, o.err = recoverPanic(f)
 	}()
 	return p
 }
@@ -71,20 +71,20 @@ func background(f func() (*HookResult, error)) pending {
 func (p pending) wait(ctx context.Context) (*HookResult, error) {
 	select {
 	case o := <-p:
-		return o.judged(ctx)
+		return o.toResult(ctx)
 	case <-ctx.Done():
 	}
 	select {
 	case o := <-p: // the call and the context have both ended
-		return o.judged(ctx)
+		return o.toResult(ctx)
 	default:
 		return nil, context.Cause(ctx)
 	}
 }
 
-// judged returns the outcome. If the hook returned the error of the context, alone or wrapped, judged returns an error
-// that wraps the cause of the context.
-func (o outcome) judged(ctx context.Context) (*HookResult, error) {
+// toResult returns the outcome. If the hook returned the error of the context, alone or wrapped, toResult returns an
+// error that wraps the cause of the context.
+func (o hookOutcome) toResult(ctx context.Context) (*HookResult, error) {
 	switch end := ctx.Err(); {
 	case o.err == nil || end == nil || !errors.Is(o.err, end):
 		return o.result, o.err
@@ -95,10 +95,10 @@ func (o outcome) judged(ctx context.Context) (*HookResult, error) {
 	}
 }
 
-// adoptName copies the name that the hook stored in its own context, if any, to the record in ctx. It does not
+// copyName copies the name that the hook stored in its own context, if any, to the record in ctx. It does not
 // overwrite a name in that record.
-func adoptName(ctx context.Context, own *record) {
-	if outer, name := recordOf(ctx), own.name.Load(); outer != nil && name != nil {
+func copyName(ctx context.Context, own *record) {
+	if outer, name := getRecord(ctx), own.name.Load(); outer != nil && name != nil {
 		outer.name.CompareAndSwap(nil, name)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// bubble runs f in a synctest bubble, and waits until late hooks have ended.
-func bubble(t *testing.T, f func(t *testing.T)) {
+// runInBubble runs f in a synctest bubble, and waits until late hooks have ended.
+func runInBubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		f(t)
 		<-time.After(2 * time.Hour)
@@ -40,15 +40,15 @@ func TestWithTimeout(t *testing.T) {
 	}{
 		"a hook that returns in time": {
 			reason: "transparent",
-			hook:   hookReturning(new([]string), "", hookResult(true, false, 0), nil),
+			hook:   newHook(new([]string), "", newHookResult(true, false, 0), nil),
 		},
 		"a hook that returns an error in time": {
 			reason: "transparent",
-			hook:   hookReturning(new([]string), "", hookResult(true, false, 0), errBoom), want: "hook End[0]: boom", is: errBoom,
+			hook:   newHook(new([]string), "", newHookResult(true, false, 0), errBoom), want: "hook End[0]: boom", is: errBoom,
 		},
 		"a hook that panics": {
 			reason: "contained in the goroutine",
-			hook:   panics(errBoom), want: "hook End[0]: panic: boom", is: errBoom,
+			hook:   newPanicHook(errBoom), want: "hook End[0]: panic: boom", is: errBoom,
 		},
 		"a hook whose goroutine exits": {
 			reason: "the call returns",
@@ -76,11 +76,11 @@ func TestWithTimeout(t *testing.T) {
 		},
 		"a named hook": {
 			reason: "the error contains the name",
-			hook:   extension.Named("slow", hookReturning(new([]string), "", nil, errBoom)), want: "hook End[0] (slow): boom", is: errBoom,
+			hook:   extension.WithName("slow", newHook(new([]string), "", nil, errBoom)), want: "hook End[0] (slow): boom", is: errBoom,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			runInBubble(t, func(t *testing.T) {
 				got, err := runTimed(t.Context(), nil, tc.hook)
 				if tc.want == "" {
 					if err != nil || got == nil || !got.AbortReconcile {
@@ -102,7 +102,7 @@ func TestWithTimeout(t *testing.T) {
 func TestWithTimeoutKeepsTheErrorText(t *testing.T) {
 	// The return of the hook and the end of the context are simultaneous, so either may be detected first. Both texts
 	// are correct, and both begin with the cause.
-	bubble(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		_, err := runTimed(t.Context(), nil, func(ctx context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*result, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("read quota: %w", ctx.Err())
@@ -115,7 +115,7 @@ func TestWithTimeoutKeepsTheErrorText(t *testing.T) {
 }
 
 func TestWithTimeoutWhenTheReconcileIsCanceled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer time.AfterFunc(time.Millisecond, func() { cancel(errBoom) }).Stop()
 		_, err := runTimed(ctx, nil, func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
@@ -138,7 +138,7 @@ func TestWithTimeoutCopiesTheItem(t *testing.T) {
 		})
 	}
 	t.Run("changes of a hook that returns in time are kept", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
+		runInBubble(t, func(t *testing.T) {
 			di := &lsv1alpha1.DeployItem{}
 			if _, err := runTimed(t.Context(), di, works(time.Millisecond)); err != nil || di.Status.Phase != "after" {
 				t.Errorf("got %v and %q", err, di.Status.Phase)
@@ -146,7 +146,7 @@ func TestWithTimeoutCopiesTheItem(t *testing.T) {
 		})
 	})
 	t.Run("a hook that returns late does not change the item", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
+		runInBubble(t, func(t *testing.T) {
 			di := &lsv1alpha1.DeployItem{}
 			_, err := runTimed(t.Context(), di, works(time.Hour))
 			<-time.After(2 * time.Hour)
@@ -156,7 +156,7 @@ func TestWithTimeoutCopiesTheItem(t *testing.T) {
 		})
 	})
 	t.Run("a hook receives a copy of the target", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
+		runInBubble(t, func(t *testing.T) {
 			target := &lsv1alpha1.Target{Spec: lsv1alpha1.TargetSpec{Type: "before"}}
 			hook := extension.WithTimeout(time.Second, extension.OnItem(func(_ context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, own *lsv1alpha1.Target) error {
 				own.Spec.Type = "after"

@@ -51,8 +51,8 @@ func (c *Counter) Transport(next http.RoundTripper) http.RoundTripper {
 	return &countingTripper{counter: c, next: next}
 }
 
-// Inject sets the Injector for later requests. If f is nil, all requests are sent to the API server.
-func (c *Counter) Inject(f Injector) {
+// SetInjector sets the Injector for later requests. If f is nil, all requests are sent to the API server.
+func (c *Counter) SetInjector(f Injector) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.inject = f
@@ -67,8 +67,8 @@ func (c *Counter) Snapshot() Counts {
 	return out
 }
 
-// count counts a request and returns the current injector, or nil.
-func (c *Counter) count(r Request) Injector {
+// record counts a request and returns the current injector, or nil.
+func (c *Counter) record(r Request) Injector {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil {
@@ -90,7 +90,7 @@ func (t *countingTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !counted {
 		return t.next.RoundTrip(req)
 	}
-	if inject := t.counter.count(r); inject != nil {
+	if inject := t.counter.record(r); inject != nil {
 		if res, err := inject(req); res != nil || err != nil {
 			return res, err
 		}

@@ -77,21 +77,21 @@ func TestCounter(t *testing.T) {
 		}
 	}
 	before := counter.Snapshot()
-	if before.Total() != 3 || before.Reads().Total() != 1 || before.Writes().Total() != 2 {
+	if before.Sum() != 3 || before.OnlyReads().Sum() != 1 || before.OnlyWrites().Sum() != 2 {
 		t.Errorf("counted:\n%s", before)
 	}
-	counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Subresource == "status" },
-		faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
+	counter.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Subresource == "status" },
+		faultnet.OnlyFirst(1, faultnet.ReturnStatus(http.StatusConflict, metav1.StatusReasonConflict))))
 	for i, want := range []int{http.StatusConflict, http.StatusNoContent} {
 		if code, err := send("PATCH", item+"/status"); err != nil || code != want {
 			t.Errorf("request %d: %d, %v, want %d", i, code, err, want)
 		}
 	}
 	since := counter.Snapshot().Since(before)
-	if got := since.Of("deployitems", "ns", "a").String(); got != "2 patch deployitems/status ns/a" {
+	if got := since.ForObject("deployitems", "ns", "a").String(); got != "2 patch deployitems/status ns/a" {
 		t.Errorf("since then: %q", got)
 	}
-	counter.Inject(faultnet.Break(errBoom))
+	counter.SetInjector(faultnet.ReturnError(errBoom))
 	if _, err := send("GET", item); !errors.Is(err, errBoom) {
 		t.Errorf("broken: %v", err)
 	}

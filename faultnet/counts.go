@@ -17,8 +17,8 @@ func (c Counts) Since(before Counts) Counts {
 	return c.filter(func(r Request) int { return c[r] - before[r] })
 }
 
-// Of returns the counts of the requests about one object.
-func (c Counts) Of(resource, namespace, name string) Counts {
+// ForObject returns the counts of the requests about one object.
+func (c Counts) ForObject(resource, namespace, name string) Counts {
 	return c.filter(func(r Request) int {
 		if r.Resource != resource || r.Namespace != namespace || r.Name != name {
 			return 0
@@ -27,16 +27,18 @@ func (c Counts) Of(resource, namespace, name string) Counts {
 	})
 }
 
-// Reads returns the counts of the get and list requests.
-func (c Counts) Reads() Counts { return c.filter(func(r Request) int { return c.only(r, r.isRead()) }) }
-
-// Writes returns the counts of all requests that may change something.
-func (c Counts) Writes() Counts {
-	return c.filter(func(r Request) int { return c.only(r, !r.isRead()) })
+// OnlyReads returns the counts of the get and list requests.
+func (c Counts) OnlyReads() Counts {
+	return c.filter(func(r Request) int { return c.countIf(r, r.isRead()) })
 }
 
-// only returns the count of r if ok is true, and zero otherwise.
-func (c Counts) only(r Request, ok bool) int {
+// OnlyWrites returns the counts of all requests that may change something.
+func (c Counts) OnlyWrites() Counts {
+	return c.filter(func(r Request) int { return c.countIf(r, !r.isRead()) })
+}
+
+// countIf returns the count of r if ok is true, and zero otherwise.
+func (c Counts) countIf(r Request, ok bool) int {
 	if !ok {
 		return 0
 	}
@@ -54,8 +56,8 @@ func (c Counts) filter(f func(Request) int) Counts {
 	return out
 }
 
-// Total returns the number of all requests.
-func (c Counts) Total() int {
+// Sum returns the number of all requests.
+func (c Counts) Sum() int {
 	total := 0
 	for _, n := range c {
 		total += n

@@ -20,14 +20,14 @@
 //
 // The faults are:
 //
-//   - responses that do not come from the API server: [Status], [Conflict], [ExpiredToken], [Denied], [BrokenWebhook],
-//     and [InPlace] for any [Injector];
-//   - connection faults: [Reset] before the request takes effect, [LostAnswer] after the request takes effect,
+//   - responses that do not come from the API server: [Status], [Conflict], [TokenExpired], [WebhookDenied], [WebhookFailed],
+//     and [NewFault] for any [Injector];
+//   - connection faults: [Reset] before the request takes effect, [DropResponse] after the request takes effect,
 //     [Timeout] and [Delay];
-//   - stale data: [Stale] for reads, [ReplayWatch] and [StallWatch] for watches, and [CutWatch];
+//   - stale data: [Stale] for reads, [ReplayWatch] and [DelayWatchEvents] for watches, and [DropWatch];
 //   - the end of the process: [KillBefore] and [KillAfter].
 //
 // Use [Network.Wrap] and [Network.Transport] for clients in the process of the test, and [Network.Proxy] for programs
 // that run in other processes. The test fails if a rule had no effect, unless the rule is Optional. To switch a fault
-// on and off during a test, use [Counter.Inject].
+// on and off during a test, use [Counter.SetInjector].
 package faultnet

@@ -17,7 +17,7 @@ import (
 func ExampleStart() {
 	test := func(t *testing.T, cfg *rest.Config) *rest.Config {
 		network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
-			{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 2, Fault: faultnet.LostAnswer()},
+			{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 2, Fault: faultnet.DropResponse()},
 		}})
 		return network.Wrap(cfg)
 	}
@@ -51,7 +51,7 @@ func ExampleCounter() {
 		}
 		_ = response.Body.Close()
 	}
-	fmt.Println(counter.Snapshot().Total(), counter.Snapshot().Writes().Total())
+	fmt.Println(counter.Snapshot().Sum(), counter.Snapshot().OnlyWrites().Sum())
 	// Output: 2 0
 }
 

@@ -15,7 +15,7 @@ import (
 func ExampleRule() {
 	rules := []faultnet.Rule{
 		{Match: faultnet.Match{Verb: "patch", Resource: "deployitems"}, Times: 3, Fault: faultnet.Conflict()},
-		{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 4, Fault: faultnet.LostAnswer()},
+		{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 4, Fault: faultnet.DropResponse()},
 		{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.ReplayWatch(2)},
 	}
 	for _, rule := range rules {
@@ -30,16 +30,16 @@ func ExampleRule() {
 // TestKillAtEachWrite runs a deployer that makes three writes. Each time, it kills the deployer before or after another
 // one of these writes. The guide docs/testing-your-deployer.md shows this code.
 func TestKillAtEachWrite(t *testing.T) {
-	var server *standIn
+	var server *fakeServer
 	run := func(network *faultnet.Network) {
-		server = newStandIn(t)
-		deployer := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+		server = newFakeServer(t)
+		deployer := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 		for range 3 {
 			deployer.send("PATCH", objectPath)
 		}
 	}
 	check := func(n int, _ faultnet.Fault) {
-		if stored := server.stored(); stored != n && stored != n-1 {
+		if stored := server.countObjects(); stored != n && stored != n-1 {
 			t.Errorf("killed at write %d, %d took effect", n, stored)
 		}
 	}

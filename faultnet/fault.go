@@ -18,23 +18,23 @@ import (
 // Fault is what a [Rule] does to a request. If a fault has an effect on a request, it hits this request. Otherwise it
 // misses. The zero Fault has no effect.
 type Fault struct {
-	what string
-	// inflict applies the fault to a request, and returns the response for the client. It may send, delay or replace the
-	// request. It must call exchange.hit or exchange.miss.
-	inflict func(*exchange) (*http.Response, error)
+	description string
+	// apply applies the fault to a request, and returns the response for the client. It may send, delay or replace the
+	// request. It must call exchange.recordHit or exchange.recordMiss.
+	apply func(*exchange) (*http.Response, error)
 	// verb is the verb of the requests to which the fault can be applied. If verb is empty, the fault can be applied to
 	// any request.
 	verb string
-	// remembers is true if the fault needs earlier responses. kills is true if all requests after the fault must fail.
-	remembers, kills bool
+	// needsHistory is true if the fault needs earlier responses. kills is true if all requests after the fault must fail.
+	needsHistory, killsNetwork bool
 }
 
 // String describes the fault.
 func (f Fault) String() string {
-	if f.inflict == nil {
+	if f.apply == nil {
 		return noFault
 	}
-	return f.what
+	return f.description
 }
 
 // noFault is the description of the zero Fault. A rule with the zero Fault only counts requests.
@@ -50,46 +50,46 @@ const (
 	chaosEvents = 3
 )
 
-// InPlace returns a fault that calls f instead of sending the request to the API server. The context of the request
-// that f receives is done after [LongestDelay]. If f returns neither a response nor an error, the request is sent, and
-// the fault misses. The parameter `what` describes the fault in reports.
-func InPlace(what string, f Injector) Fault {
-	return Fault{what: what, inflict: func(x *exchange) (*http.Response, error) {
-		ctx, cancel := x.bound(LongestDelay)
+// NewFault returns a fault that calls f instead of sending the request to the API server. Reports describe it as what.
+// The context of the request that f receives is done after [LongestDelay]. If f returns neither a response nor an
+// error, the request is sent, and the fault misses.
+func NewFault(what string, f Injector) Fault {
+	return Fault{description: what, apply: func(x *exchange) (*http.Response, error) {
+		ctx, cancel := x.withTimeout(LongestDelay)
 		defer cancel(nil)
 		res, err := f(x.req.WithContext(ctx))
 		if res == nil && err == nil {
-			x.miss()
-			return x.pass()
+			x.recordMiss()
+			return x.send()
 		}
-		x.hit()
+		x.recordHit()
 		return res, err
 	}}
 }
 
-// Status returns a fault that responds to a request with a failure status. See [Refuse].
+// Status returns a fault that responds to a request with a failure status. See [ReturnStatus].
 func Status(code int, reason metav1.StatusReason) Fault {
-	return InPlace(fmt.Sprintf("%d %s", code, reason), Refuse(code, reason))
+	return NewFault(fmt.Sprintf("%d %s", code, reason), ReturnStatus(code, reason))
 }
 
 // Conflict returns a fault that responds with 409, as if another client had changed the object. For several conflicts
 // in a row, set Rule.Times.
 func Conflict() Fault { return Status(http.StatusConflict, metav1.StatusReasonConflict) }
 
-// ExpiredToken returns a fault that responds with 401. To make the first requests of a client fail, including
+// TokenExpired returns a fault that responds with 401. To make the first requests of a client fail, including
 // discovery, set Match.All in the rule, and set Times to the number of these requests.
-func ExpiredToken() Fault { return Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized) }
+func TokenExpired() Fault { return Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized) }
 
-// Denied returns a fault that responds with 403, as if an admission webhook had denied the request.
-func Denied(webhook string) Fault {
-	return InPlace("denied by webhook "+webhook, refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
+// WebhookDenied returns a fault that responds with 403, as if an admission webhook had denied the request.
+func WebhookDenied(webhook string) Fault {
+	return NewFault("denied by webhook "+webhook, returnStatus(http.StatusForbidden, metav1.StatusReasonForbidden,
 		fmt.Sprintf("admission webhook %q denied the request: injected by the test", webhook)))
 }
 
-// BrokenWebhook returns a fault that responds with 500, as if the API server could not reach an admission webhook with
+// WebhookFailed returns a fault that responds with 500, as if the API server could not reach an admission webhook with
 // failurePolicy Fail.
-func BrokenWebhook(webhook string) Fault {
-	return InPlace("broken webhook "+webhook, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError,
+func WebhookFailed(webhook string) Fault {
+	return NewFault("broken webhook "+webhook, returnStatus(http.StatusInternalServerError, metav1.StatusReasonInternalError,
 		fmt.Sprintf("Internal error occurred: failed calling webhook %q: injected by the test", webhook)))
 }
 
@@ -101,22 +101,22 @@ func errReset() error {
 // Reset returns a fault that breaks the connection before the request takes effect. A read still succeeds, because
 // client-go retries it. A write fails.
 func Reset() Fault {
-	return InPlace("reset before it took effect", func(*http.Request) (*http.Response, error) { return nil, errReset() })
+	return NewFault("reset before it took effect", func(*http.Request) (*http.Response, error) { return nil, errReset() })
 }
 
-// LostAnswer returns a fault that sends the request, and breaks the connection before the response arrives. If the API
-// server rejects the request, the fault misses, and the client gets the response.
-func LostAnswer() Fault {
-	return Fault{what: "reset after it took effect", inflict: loseAnswer}
+// DropResponse returns a fault that sends the request, and breaks the connection before the response arrives. If the
+// API server rejects the request, the fault misses, and the client gets the response.
+func DropResponse() Fault {
+	return Fault{description: "reset after it took effect", apply: dropResponse}
 }
 
-func loseAnswer(x *exchange) (*http.Response, error) {
-	res, err := x.pass()
+func dropResponse(x *exchange) (*http.Response, error) {
+	res, err := x.send()
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
-		x.miss()
+		x.recordMiss()
 		return res, err
 	}
-	x.hit()
+	x.recordHit()
 	return nil, errors.Join(errReset(), res.Body.Close())
 }
 
@@ -124,8 +124,8 @@ func loseAnswer(x *exchange) (*http.Response, error) {
 // timeout.
 func Timeout(after time.Duration) Fault {
 	what := fmt.Sprintf("no response within %s", after)
-	return Fault{what: what, inflict: func(x *exchange) (*http.Response, error) {
-		x.hit()
+	return Fault{description: what, apply: func(x *exchange) (*http.Response, error) {
+		x.recordHit()
 		if err := x.sleep(after, nil); err != nil {
 			return nil, err
 		}
@@ -135,13 +135,13 @@ func Timeout(after time.Duration) Fault {
 
 // Delay returns a fault that delays a request. A delayed watch starts late.
 func Delay(d time.Duration) Fault {
-	return Fault{what: fmt.Sprintf("%s late", d), inflict: func(x *exchange) (*http.Response, error) {
+	return Fault{description: fmt.Sprintf("%s late", d), apply: func(x *exchange) (*http.Response, error) {
 		if err := x.sleep(d, nil); err != nil {
-			x.miss()
+			x.recordMiss()
 			return nil, err
 		}
-		x.hit()
-		return x.pass()
+		x.recordHit()
+		return x.send()
 	}}
 }
 
@@ -149,8 +149,8 @@ func Delay(d time.Duration) Fault {
 // request. The request and all later requests fail. Other requests that are already in progress may take effect. When
 // the network is cut, the channel that [Network.Killed] returns is closed.
 func KillBefore() Fault {
-	return Fault{what: "killed before it took effect", kills: true, inflict: func(x *exchange) (*http.Response, error) {
-		x.killed()
+	return Fault{description: "killed before it took effect", killsNetwork: true, apply: func(x *exchange) (*http.Response, error) {
+		x.recordKill()
 		return nil, errKilled
 	}}
 }
@@ -159,9 +159,9 @@ func KillBefore() Fault {
 // request took effect. The response is lost. All later requests fail. Other requests that are already in progress may
 // take effect.
 func KillAfter() Fault {
-	return Fault{what: "killed after it took effect", kills: true, inflict: func(x *exchange) (*http.Response, error) {
-		defer x.killed()
-		res, err := x.pass()
+	return Fault{description: "killed after it took effect", killsNetwork: true, apply: func(x *exchange) (*http.Response, error) {
+		defer x.recordKill()
+		res, err := x.send()
 		if err == nil {
 			err = errors.Join(errKilled, res.Body.Close())
 		}
@@ -169,9 +169,9 @@ func KillAfter() Fault {
 	}}
 }
 
-// killed records that the fault has hit, and closes the channel of Network.Killed.
-func (x *exchange) killed() {
-	x.hit()
+// recordKill records that the fault has hit, and closes the channel of Network.Killed.
+func (x *exchange) recordKill() {
+	x.recordHit()
 	x.network.mu.Lock()
 	defer x.network.mu.Unlock()
 	x.network.closeKilled()
@@ -193,9 +193,9 @@ func (x *exchange) sleep(d time.Duration, stop <-chan struct{}) error {
 	return net.ErrClosed
 }
 
-// bound returns the context of the request with a time limit. The limit is reached when the clock of the scenario has
-// advanced by d.
-func (x *exchange) bound(d time.Duration) (context.Context, context.CancelCauseFunc) {
+// withTimeout returns the context of the request with a time limit. The limit is reached when the clock of the scenario
+// has advanced by d.
+func (x *exchange) withTimeout(d time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(x.req.Context())
 	timer := x.network.clock.NewTimer(d)
 	go func() {

@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Refuse returns an Injector that responds with a failure status. The usual reason for 409 is
-// metav1.StatusReasonConflict, for 429 StatusReasonTooManyRequests, and for 500
-// StatusReasonInternalError.
-func Refuse(code int, reason metav1.StatusReason) Injector {
-	return refuse(code, reason, "injected by the test")
+// ReturnStatus returns an Injector that responds with a failure status. The usual reason for 409 is
+// metav1.StatusReasonConflict, for 429 metav1.StatusReasonTooManyRequests, and for 500
+// metav1.StatusReasonInternalError.
+func ReturnStatus(code int, reason metav1.StatusReason) Injector {
+	return returnStatus(code, reason, "injected by the test")
 }
 
-// refuse is like Refuse, but the failure status also contains the given message.
-func refuse(code int, reason metav1.StatusReason, message string) Injector {
+// returnStatus is like ReturnStatus, but the failure status also contains the given message.
+func returnStatus(code int, reason metav1.StatusReason, message string) Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		status := metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -38,16 +38,16 @@ func refuse(code int, reason metav1.StatusReason, message string) Injector {
 	}
 }
 
-// Hang returns an Injector that blocks requests until their context is done.
-func Hang() Injector {
+// BlockRequest returns an Injector that blocks requests until their context is done.
+func BlockRequest() Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}
 }
 
-// Break returns an Injector that fails requests with a network error.
-func Break(err error) Injector {
+// ReturnError returns an Injector that fails requests with a network error.
+func ReturnError(err error) Injector {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
@@ -61,8 +61,8 @@ func When(ok func(Request) bool, f Injector) Injector {
 	}
 }
 
-// Times returns an Injector that calls f only for the first n requests.
-func Times(n int, f Injector) Injector {
+// OnlyFirst returns an Injector that calls f only for the first n requests.
+func OnlyFirst(n int, f Injector) Injector {
 	var left atomic.Int64
 	left.Store(int64(n))
 	return func(req *http.Request) (*http.Response, error) {

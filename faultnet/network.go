@@ -21,14 +21,14 @@ type Scenario struct {
 	// Seed determines the random numbers for rules with a Chance. There is a separate sequence of random numbers for each
 	// verb, resource and object, so that the order of requests about different objects does not matter.
 	Seed uint64
-	// Survey means that every request is recorded in Report.Points.
-	Survey bool
+	// RecordPoints means that every request is recorded in Report.Points.
+	RecordPoints bool
 	// Alias returns an alias for an object whose name differs between runs of the test. The alias must be the same in
 	// each run, so that a Point can be found again in another run. Alias may be nil.
 	Alias func(Request) string
-	// AtLeast is the minimum number of hits of all rules together. If there are fewer hits, the test fails. AtLeast is
+	// MinHits is the minimum number of hits of all rules together. If there are fewer hits, the test fails. MinHits is
 	// for scenarios with optional rules. The default is 0.
-	AtLeast int
+	MinHits int
 	// Clock measures the delays of faults. The default is the real clock.
 	Clock clock.Clock
 	// Log receives a line for each fault, with the rule and the kind of the request, but no bodies and no headers. The
@@ -40,25 +40,25 @@ type Scenario struct {
 // network for a test. In a network that [NewNetwork] creates, requests fail only after Kill. A Network is safe for
 // concurrent use.
 type Network struct {
-	t     testing.TB
-	clock clock.Clock
-	log   logr.Logger
-	seed  uint64
-	least int
-	// remembers is true if a rule or the survey needs earlier responses.
-	remembers bool
-	memory    memory
-	survey    *survey // nil unless Survey of the scenario is set
-	ended     chan struct{}
-	killed    chan struct{}
+	t       testing.TB
+	clock   clock.Clock
+	log     logr.Logger
+	seed    uint64
+	minHits int
+	// needsHistory is true if a rule or the survey needs earlier responses.
+	needsHistory bool
+	history      responseHistory
+	recorder     *pointRecorder // nil unless RecordPoints of the scenario is set
+	ended        chan struct{}
+	killed       chan struct{}
 
-	mu       sync.Mutex
-	armed    bool
-	dead     bool
-	over     bool
-	rules    []*ruleState
-	dice     map[diceKey]uint64
-	injected []Injected
+	mu           sync.Mutex
+	enabled      bool
+	dead         bool
+	testEnded    bool
+	rules        []*ruleState
+	randomCounts map[randomKey]uint64
+	injected     []Injected
 }
 
 // Start starts a scenario that ends with the test. Requests through the returned network fail according to the
@@ -70,31 +70,31 @@ type Network struct {
 func Start(t testing.TB, s Scenario) *Network {
 	t.Helper()
 	n := NewNetwork()
-	n.t, n.clock, n.log, n.seed, n.least = t, s.Clock, s.Log, s.Seed, s.AtLeast
+	n.t, n.clock, n.log, n.seed, n.minHits = t, s.Clock, s.Log, s.Seed, s.MinHits
 	if n.clock == nil {
 		n.clock = clock.RealClock{}
 	}
 	if n.log.GetSink() == nil {
-		n.log = testLog(t)
+		n.log = newTestLogger(t)
 	}
 	for i, rule := range s.Rules {
 		if err := rule.check(); err != nil {
 			t.Fatalf("rule %d: %v", i+1, err)
 		}
 		n.rules = append(n.rules, &ruleState{Rule: rule, number: i + 1})
-		n.remembers = n.remembers || rule.Fault.remembers
+		n.needsHistory = n.needsHistory || rule.Fault.needsHistory
 	}
-	if s.Survey {
-		n.survey, n.remembers = &survey{alias: s.Alias}, true
+	if s.RecordPoints {
+		n.recorder, n.needsHistory = &pointRecorder{alias: s.Alias}, true
 	}
-	t.Cleanup(n.end)
+	t.Cleanup(n.complete)
 	return n
 }
 
 // NewNetwork returns a network that sends all requests unchanged until Kill is called. It is for programs. Tests use
 // [Start].
 func NewNetwork() *Network {
-	return &Network{armed: true, ended: make(chan struct{}), killed: make(chan struct{}), dice: map[diceKey]uint64{}}
+	return &Network{enabled: true, ended: make(chan struct{}), killed: make(chan struct{}), randomCounts: map[randomKey]uint64{}}
 }
 
 // Wrap returns a copy of cfg. Clients that use this copy send their requests through n.
@@ -107,20 +107,20 @@ func (n *Network) Wrap(cfg *rest.Config) *rest.Config {
 // Transport returns a transport that sends requests through the network. Use it for clients that are not created from a
 // config, for example as WrapTransport in the options of a deployer.
 func (n *Network) Transport(next http.RoundTripper) http.RoundTripper {
-	return &link{network: n, next: next}
+	return &networkTransport{network: n, next: next}
 }
 
-// Disarm makes the network send all requests unchanged until Arm is called. Rules do not count these requests. If the
-// network was killed, requests still fail.
-func (n *Network) Disarm() { n.arm(false) }
+// Disable makes the network send all requests unchanged until Enable is called. Rules do not count these requests. If
+// the network was killed, requests still fail.
+func (n *Network) Disable() { n.setEnabled(false) }
 
-// Arm ends the effect of Disarm. Rules then count requests and apply faults again.
-func (n *Network) Arm() { n.arm(true) }
+// Enable ends the effect of Disable. Rules then count requests and apply faults again.
+func (n *Network) Enable() { n.setEnabled(true) }
 
-func (n *Network) arm(armed bool) {
+func (n *Network) setEnabled(armed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.armed = armed
+	n.enabled = armed
 }
 
 // Kill cuts the network permanently: from now on, every request fails. The faults [KillBefore] and [KillAfter] do the
@@ -145,47 +145,47 @@ func (n *Network) closeKilled() {
 	}
 }
 
-// end is called when the test ends. It ends all delays and logs the report. If a rule had no effect and is not
-// Optional, or if there were fewer hits than Scenario.AtLeast, end fails the test.
-func (n *Network) end() {
+// complete is called when the test ends. It ends all delays and logs the report. If a rule had no effect and is not
+// Optional, or if there were fewer hits than Scenario.MinHits, end fails the test.
+func (n *Network) complete() {
 	n.t.Helper()
 	n.mu.Lock()
-	n.armed, n.over = false, true
+	n.enabled, n.testEnded = false, true
 	n.mu.Unlock()
 	close(n.ended)
 	report := n.Report()
 	n.t.Logf("faults:\n%s", report)
-	for _, idle := range report.Idle() {
+	for _, idle := range report.ListUnusedRules() {
 		n.t.Errorf("faults: rule %d (%s) had no effect: %d requests matched it", idle.Number, idle.Name, idle.Matched)
 	}
-	if hits := report.Hits(); hits < n.least {
-		n.t.Errorf("faults: only %d requests were hit, want at least %d", hits, n.least)
+	if hits := report.SumHits(); hits < n.minHits {
+		n.t.Errorf("faults: only %d requests were hit, want at least %d", hits, n.minHits)
 	}
 }
 
 // errKilled is returned for every request after the network was cut.
 var errKilled = errors.New("the process was killed")
 
-// link is the transport of one client.
-type link struct {
+// networkTransport is the transport of one client.
+type networkTransport struct {
 	network *Network
 	next    http.RoundTripper
 }
 
 // RoundTrip applies the scenario to the request.
-func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *networkTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{network: l.network, next: l.next, req: req}
 	var counted bool
 	x.about, counted = requestOf(req)
-	if err := l.network.decide(x, counted); err != nil {
-		x.drop()
+	if err := l.network.selectRule(x, counted); err != nil {
+		x.closeUnsent()
 		return nil, err
 	}
 	if x.rule == nil {
-		return x.pass()
+		return x.send()
 	}
-	defer x.drop()
-	return x.rule.Fault.inflict(x)
+	defer x.closeUnsent()
+	return x.rule.Fault.apply(x)
 }
 
 // exchange is one request in progress.
@@ -197,36 +197,36 @@ type exchange struct {
 	rule    *ruleState
 	nth     int         // the request is the nth request that the rule matches
 	point   *pointState // nil if the request is not surveyed
-	passed  bool
+	sent    bool
 }
 
-// pass sends the request and returns the response.
-func (x *exchange) pass() (*http.Response, error) {
-	x.passed = true
+// send sends the request and returns the response.
+func (x *exchange) send() (*http.Response, error) {
+	x.sent = true
 	res, err := x.next.RoundTrip(x.req)
 	if err != nil {
 		return nil, err
 	}
-	if x.network.remembers && x.about.isRead() {
-		if err := x.network.memory.note(x.req, res); err != nil {
+	if x.network.needsHistory && x.about.isRead() {
+		if err := x.network.history.record(x.req, res); err != nil {
 			return nil, errors.Join(err, res.Body.Close()) // return either a response or an error, never both
 		}
 	}
 	if x.point != nil {
-		x.surveyed(res)
+		x.updatePoint(res)
 	}
 	return res, nil
 }
 
-// drop closes the body of a request that was not sent.
-func (x *exchange) drop() {
-	if !x.passed && x.req.Body != nil {
+// closeUnsent closes the body of a request that was not sent.
+func (x *exchange) closeUnsent() {
+	if !x.sent && x.req.Body != nil {
 		_ = x.req.Body.Close()
 	}
 }
 
-// hit records that the fault had an effect on this request.
-func (x *exchange) hit() { x.network.hit(x) }
+// recordHit records that the fault had an effect on this request.
+func (x *exchange) recordHit() { x.network.recordHit(x) }
 
-// miss records that the fault had no effect on this request.
-func (x *exchange) miss() { x.network.miss(x.rule) }
+// recordMiss records that the fault had no effect on this request.
+func (x *exchange) recordMiss() { x.network.recordMiss(x.rule) }

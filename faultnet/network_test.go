@@ -34,27 +34,27 @@ func TestFaults(t *testing.T) {
 		stored int
 	}{
 		"conflict":   {faultnet.Conflict(), "PATCH", []string{"200 v1", said(409, "Conflict", "injected by the test"), "200 v2"}, 2},
-		"token":      {faultnet.ExpiredToken(), "GET", []string{"404", said(401, "Unauthorized", "injected by the test"), "404"}, 0},
+		"token":      {faultnet.TokenExpired(), "GET", []string{"404", said(401, "Unauthorized", "injected by the test"), "404"}, 0},
 		"status":     {faultnet.Status(503, "ServiceUnavailable"), "PUT", []string{"200 v1", said(503, "ServiceUnavailable", "injected by the test"), "200 v2"}, 2},
-		"denied":     {faultnet.Denied("w"), "PATCH", []string{"200 v1", said(403, "Forbidden", `admission webhook \"w\" denied the request: injected by the test`), "200 v2"}, 2},
-		"no webhook": {faultnet.BrokenWebhook("w"), "PATCH", []string{"200 v1", said(500, "InternalError", `Internal error occurred: failed calling webhook \"w\": injected by the test`), "200 v2"}, 2},
+		"denied":     {faultnet.WebhookDenied("w"), "PATCH", []string{"200 v1", said(403, "Forbidden", `admission webhook \"w\" denied the request: injected by the test`), "200 v2"}, 2},
+		"no webhook": {faultnet.WebhookFailed("w"), "PATCH", []string{"200 v1", said(500, "InternalError", `Internal error occurred: failed calling webhook \"w\": injected by the test`), "200 v2"}, 2},
 		"reset":      {faultnet.Reset(), "PATCH", []string{"200 v1", "error", "200 v2"}, 2},
-		"lost":       {faultnet.LostAnswer(), "PATCH", []string{"200 v1", "error", "200 v3"}, 3},
+		"lost":       {faultnet.DropResponse(), "PATCH", []string{"200 v1", "error", "200 v3"}, 3},
 		"timeout":    {faultnet.Timeout(time.Millisecond), "PATCH", []string{"200 v1", "error", "200 v2"}, 2},
 		"delay":      {faultnet.Delay(time.Millisecond), "PATCH", []string{"200 v1", "200 v2", "200 v3"}, 3},
-		"in place":   {faultnet.InPlace("break", faultnet.Break(errBoom)), "PATCH", []string{"200 v1", "error", "200 v2"}, 2},
+		"in place":   {faultnet.NewFault("break", faultnet.ReturnError(errBoom)), "PATCH", []string{"200 v1", "error", "200 v2"}, 2},
 		"before":     {faultnet.KillBefore(), "PATCH", []string{"200 v1", "error", "error"}, 1},
 		"after":      {faultnet.KillAfter(), "PATCH", []string{"200 v1", "error", "error"}, 2},
 	}
 	for name, test := range tests {
 		for way, through := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {
-				server := newStandIn(t)
+				server := newFakeServer(t)
 				network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Nth: 2, Fault: test.fault}}})
-				u := newUser(t, through(network, &rest.Config{Host: server.URL}))
+				u := newTestClient(t, through(network, &rest.Config{Host: server.URL}))
 				got := []string{u.send(test.method, objectPath), u.send(test.method, objectPath), u.send(test.method, objectPath)}
-				if diff := cmp.Diff(test.want, got); diff != "" || server.stored() != test.stored {
-					t.Errorf("stored %d, want %d, -want +got:\n%s", server.stored(), test.stored, diff)
+				if diff := cmp.Diff(test.want, got); diff != "" || server.countObjects() != test.stored {
+					t.Errorf("stored %d, want %d, -want +got:\n%s", server.countObjects(), test.stored, diff)
 				}
 			})
 		}
@@ -65,12 +65,12 @@ func TestFaults(t *testing.T) {
 func TestStale(t *testing.T) {
 	for way, through := range ways {
 		t.Run(way, func(t *testing.T) {
-			server := newStandIn(t)
+			server := newFakeServer(t)
 			network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
 				{Fault: faultnet.Stale(1), Nth: 4, Times: 2, Match: faultnet.Match{Name: "a"}},
 				{Fault: faultnet.Stale(9), Match: faultnet.Match{Verb: "list"}},
 			}})
-			u := newUser(t, through(network, &rest.Config{Host: server.URL}))
+			u := newTestClient(t, through(network, &rest.Config{Host: server.URL}))
 			got := []string{}
 			for _, step := range []string{
 				"GET", "LIST", "LIST", "PATCH", "GET", "PATCH", "GET", "GET", "PATCH", "GET", "GET", "LIST", "LIST",
@@ -101,18 +101,18 @@ func TestWatchFaults(t *testing.T) {
 		read  int
 		want  string
 	}{
-		"cut at once":      {faultnet.CutWatch(0), 3, "cut"},
-		"cut after two":    {faultnet.CutWatch(2), 3, "e1 e2 cut"},
+		"cut at once":      {faultnet.DropWatch(0), 3, "cut"},
+		"cut after two":    {faultnet.DropWatch(2), 3, "e1 e2 cut"},
 		"replay after two": {faultnet.ReplayWatch(2), 5, "e1 e2 e1 e2 e3"},
-		"stall after one":  {faultnet.StallWatch(1, time.Millisecond), 3, "e1 e2 e3"},
+		"stall after one":  {faultnet.DelayWatchEvents(1, time.Millisecond), 3, "e1 e2 e3"},
 	}
 	for name, test := range tests {
 		for way, through := range ways {
 			for _, accept := range []string{"json", "proto"} {
 				t.Run(name+" "+way+" "+accept, func(t *testing.T) {
-					server := newStandIn(t)
+					server := newFakeServer(t)
 					network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: test.fault}}})
-					u := newUser(t, through(network, &rest.Config{Host: server.URL}))
+					u := newTestClient(t, through(network, &rest.Config{Host: server.URL}))
 					got := u.watch(test.read, accept)
 					if test.want == "cut" && got == "error" {
 						got = "cut" // the watch was cut before its headers arrived
@@ -132,9 +132,9 @@ func TestWatchFaults(t *testing.T) {
 // TestFaultMovesToNextWatch checks that, if a watch ends before the fault is due, the fault is applied to the next
 // watch.
 func TestFaultMovesToNextWatch(t *testing.T) {
-	server := newStandIn(t)
-	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.CutWatch(2)}}})
-	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	server := newFakeServer(t)
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.DropWatch(2)}}})
+	u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 	for _, want := range []string{"e1", "e1 e2 cut", "e1 e2 e3"} {
 		if got := u.watch(len(strings.Fields(want)), "json"); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -167,10 +167,10 @@ func TestBrokenResponse(t *testing.T) {
 	}
 }
 
-// TestStallWatchCountsAtOnce checks that StallWatch counts as a hit even if the watch ends during the delay.
-func TestStallWatchCountsAtOnce(t *testing.T) {
-	server := newStandIn(t)
-	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.StallWatch(0, faultnet.LongestDelay)}}})
+// TestDelayWatchEventsHitsAtOnce checks that DelayWatchEvents counts as a hit even if the watch ends during the delay.
+func TestDelayWatchEventsHitsAtOnce(t *testing.T) {
+	server := newFakeServer(t)
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.DelayWatchEvents(0, faultnet.LongestDelay)}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c, err := rest.HTTPClientFor(network.Wrap(&rest.Config{Host: server.URL}))
@@ -188,7 +188,7 @@ func TestStallWatchCountsAtOnce(t *testing.T) {
 	defer func() { _ = res.Body.Close() }()
 	ended := make(chan error, 1)
 	go func() { _, err := res.Body.Read(make([]byte, 1)); ended <- err }()
-	stalls := func(context.Context) (bool, error) { return network.Report().Hits() == 1, nil }
+	stalls := func(context.Context) (bool, error) { return network.Report().SumHits() == 1, nil }
 	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, faultnet.LongestDelay/2, true, stalls); err != nil {
 		t.Error("no hit while the watch is held back")
 	}
@@ -198,41 +198,41 @@ func TestStallWatchCountsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRejectedRequestIsNotLost checks that LostAnswer misses a request that the API server rejects, and that InPlace
+// TestRejectedRequestIsNotLost checks that DropResponse misses a request that the API server rejects, and that NewFault
 // sends the request if the Injector returns neither a response nor an error.
 func TestRejectedRequestIsNotLost(t *testing.T) {
-	server := newStandIn(t)
-	silent := faultnet.InPlace("silent", faultnet.Times(1, func(*http.Request) (*http.Response, error) { return nil, nil }))
+	server := newFakeServer(t)
+	silent := faultnet.NewFault("silent", faultnet.OnlyFirst(1, func(*http.Request) (*http.Response, error) { return nil, nil }))
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
-		{Fault: faultnet.LostAnswer()}, {Fault: silent, Optional: true},
+		{Fault: faultnet.DropResponse()}, {Fault: silent, Optional: true},
 	}})
-	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 	got := []string{u.send("PATCH", objectPath, "invalid"), u.send("PATCH", objectPath, "fine"), u.send("PATCH", objectPath)}
 	if diff := cmp.Diff([]string{"422", "error", "200 v2"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if hits := network.Report().Hits(); hits != 1 {
+	if hits := network.Report().SumHits(); hits != 1 {
 		t.Errorf("%d hits", hits)
 	}
 }
 
-// TestDisarm checks that a disarmed network sends all requests and counts none of them, and that a killed network
-// remains cut after Disarm and Arm.
-func TestDisarm(t *testing.T) {
-	server := newStandIn(t)
+// TestDisable checks that a disarmed network sends all requests and counts none of them, and that a killed network
+// remains cut after Disable and Enable.
+func TestDisable(t *testing.T) {
+	server := newFakeServer(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict(), Times: faultnet.Always}}})
-	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
-	network.Disarm()
+	u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
+	network.Disable()
 	if got := u.send("PATCH", objectPath); got != "200 v1" {
 		t.Errorf("disarmed: %s", got)
 	}
-	network.Arm()
+	network.Enable()
 	for range 3 {
 		if got := u.send("PATCH", objectPath); !strings.HasPrefix(got, "409") {
 			t.Errorf("armed: %s", got)
 		}
 	}
-	network.Disarm()
+	network.Disable()
 	network.Kill()
 	network.Kill()
 	<-network.Killed()
@@ -246,11 +246,11 @@ func TestDisarm(t *testing.T) {
 	}
 }
 
-// TestKubeconfig checks that a program can use the proxy with the kubeconfig.
-func TestKubeconfig(t *testing.T) {
-	server := newStandIn(t)
+// TestEncodeKubeconfig checks that a program can use the proxy with the kubeconfig.
+func TestEncodeKubeconfig(t *testing.T) {
+	server := newFakeServer(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}}})
-	raw, err := faultnet.Kubeconfig(network.Proxy(&rest.Config{Host: server.URL}))
+	raw, err := faultnet.EncodeKubeconfig(network.Proxy(&rest.Config{Host: server.URL}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := newUser(t, cfg).send("PATCH", objectPath); !strings.HasPrefix(got, "409") {
+	if got := newTestClient(t, cfg).send("PATCH", objectPath); !strings.HasPrefix(got, "409") {
 		t.Errorf("PATCH = %q, want the status 409", got)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// story sends writes, reads and a watch, and returns the responses.
-func story(u *user) []string {
+// sendRequests sends writes, reads and a watch, and returns the responses.
+func sendRequests(u *testClient) []string {
 	got := []string{}
 	for _, step := range []string{"GET " + objectPath, "PATCH " + objectPath, "GET " + listPath, "GET " + objectPath, "POST " + listPath, "GET " + objectPath} {
 		method, path, _ := strings.Cut(step, " ")
@@ -23,23 +23,24 @@ func story(u *user) []string {
 	return append(got, u.watch(3, ""))
 }
 
-// TestPoints checks that a run with Survey collects all points, and that each fault hits the same point in another run.
+// TestPoints checks that a run with RecordPoints collects all points, and that each fault hits the same point in
+// another run.
 func TestPoints(t *testing.T) {
 	for way, through := range ways {
 		t.Run(way, func(t *testing.T) {
-			begin := func(s faultnet.Scenario) (*faultnet.Network, *user) {
+			begin := func(s faultnet.Scenario) (*faultnet.Network, *testClient) {
 				n := faultnet.Start(t, s)
-				return n, newUser(t, through(n, &rest.Config{Host: newStandIn(t).URL}))
+				return n, newTestClient(t, through(n, &rest.Config{Host: newFakeServer(t).URL}))
 			}
-			network, u := begin(faultnet.Scenario{Survey: true})
-			story(u)
+			network, u := begin(faultnet.Scenario{RecordPoints: true})
+			sendRequests(u)
 			got := []string{}
 			for _, p := range network.Report().Points {
-				line := fmt.Sprintf("%s: %v", p, p.Faults())
-				for _, fault := range p.Faults() {
-					network, u := begin(faultnet.Scenario{Rules: []faultnet.Rule{p.Rule(fault)}})
-					line += fmt.Sprintf("; %v", story(u))
-					if !p.Hit(network.Report()) {
+				line := fmt.Sprintf("%s: %v", p, p.SelectFaults())
+				for _, fault := range p.SelectFaults() {
+					network, u := begin(faultnet.Scenario{Rules: []faultnet.Rule{p.NewRule(fault)}})
+					line += fmt.Sprintf("; %v", sendRequests(u))
+					if !p.WasHit(network.Report()) {
 						t.Errorf("%s: %s did not hit it: %+v", p, fault, network.Report())
 					}
 				}
@@ -69,33 +70,33 @@ func TestPoints(t *testing.T) {
 // TestPointOfAnotherNamespace checks that a point can be found again in a run that uses another namespace.
 func TestPointOfAnotherNamespace(t *testing.T) {
 	p := faultnet.Point{Request: faultnet.Request{Verb: "create", Resource: "configmaps", Namespace: "one"}, Nth: 2}
-	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{p.Rule(faultnet.Conflict())}})
-	u := newUser(t, network.Wrap(&rest.Config{Host: newStandIn(t).URL}))
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{p.NewRule(faultnet.Conflict())}})
+	u := newTestClient(t, network.Wrap(&rest.Config{Host: newFakeServer(t).URL}))
 	got := []string{u.send("POST", "/api/v1/namespaces/two/configmaps"), u.send("POST", objectPath), u.send("POST", "/api/v1/namespaces/two/configmaps")}
-	if !p.Hit(network.Report()) || got[0] != "200 v1" || got[1] != "200 v2" || !strings.HasPrefix(got[2], "409") {
+	if !p.WasHit(network.Report()) || got[0] != "200 v1" || got[1] != "200 v2" || !strings.HasPrefix(got[2], "409") {
 		t.Errorf("got %v, want a conflict at the third: the second names an object", got)
 	}
-	if p.Request.Namespace = ""; p.Hit(faultnet.Report{}) {
+	if p.Request.Namespace = ""; p.WasHit(faultnet.Report{}) {
 		t.Error("Hit of an empty report: got true")
 	}
 }
 
 // TestAlias checks that an alias makes it possible to find an object again whose name differs between runs.
 func TestAlias(t *testing.T) {
-	begin := func(s faultnet.Scenario) (*faultnet.Network, *user) {
+	begin := func(s faultnet.Scenario) (*faultnet.Network, *testClient) {
 		n := faultnet.Start(t, s)
-		return n, newUser(t, n.Wrap(&rest.Config{Host: newStandIn(t).URL}))
+		return n, newTestClient(t, n.Wrap(&rest.Config{Host: newFakeServer(t).URL}))
 	}
-	network, u := begin(faultnet.Scenario{Survey: true, Alias: func(r faultnet.Request) string { return strings.TrimRight(r.Name, "0123456789") }})
+	network, u := begin(faultnet.Scenario{RecordPoints: true, Alias: func(r faultnet.Request) string { return strings.TrimRight(r.Name, "0123456789") }})
 	u.send("PATCH", listPath+"/a17")
 	u.send("PATCH", listPath+"/a18")
 	points := network.Report().Points
 	if len(points) != 2 || points[1].String() != "patch configmaps a #2" {
 		t.Fatalf("points = %v, want the second to be %q", points, "patch configmaps a #2")
 	}
-	network, u = begin(faultnet.Scenario{Rules: []faultnet.Rule{points[1].Rule(faultnet.Conflict())}})
+	network, u = begin(faultnet.Scenario{Rules: []faultnet.Rule{points[1].NewRule(faultnet.Conflict())}})
 	got := []string{u.send("PATCH", listPath+"/a3"), u.send("PATCH", listPath+"/b4"), u.send("PATCH", listPath+"/a5")}
-	if !points[1].Hit(network.Report()) || got[1] != "200 v2" || !strings.HasPrefix(got[2], "409") {
+	if !points[1].WasHit(network.Report()) || got[1] != "200 v2" || !strings.HasPrefix(got[2], "409") {
 		t.Errorf("got %v, want a conflict at the third", got)
 	}
 }

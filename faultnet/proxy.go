@@ -21,9 +21,9 @@ import (
 )
 
 // Proxy starts a server on the loopback interface that forwards requests to the API server of cfg through the network.
-// It returns a config for this server. Use Proxy for deployers that run in another process. [Kubeconfig] converts the
-// returned config to the content of a file. The server uses TLS with its own certificate, supports HTTP/1.1 and HTTP/2,
-// and stops when the test ends.
+// It returns a config for this server. Use Proxy for deployers that run in another process. [EncodeKubeconfig] converts
+// the returned config to the content of a file. The server uses TLS with its own certificate, supports HTTP/1.1 and
+// HTTP/2, and stops when the test ends.
 //
 // The proxy sends every request with the credentials in cfg, so the returned config has no credentials. To test with
 // the rights of the deployer's own user, pass a cfg with the credentials of that user.
@@ -102,9 +102,10 @@ func (n *Network) serve(handler http.Handler, pair tls.Certificate) (string, err
 	return listener.Addr().String(), nil
 }
 
-// Kubeconfig converts cfg to the content of a kubeconfig file, for another program. The kubeconfig contains the server,
-// the CA, the token and the client certificate of cfg, but no references to files, no plugins and no transports.
-func Kubeconfig(cfg *rest.Config) ([]byte, error) {
+// EncodeKubeconfig converts cfg to the content of a kubeconfig file, for another program. The kubeconfig contains the
+// server, the CA, the token and the client certificate of cfg, but no references to files, no plugins and no
+// transports.
+func EncodeKubeconfig(cfg *rest.Config) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
 	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken, ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}

@@ -41,7 +41,7 @@ type Report struct {
 	Rules []RuleReport
 	// Injected contains the first 1000 faults that have hit a request, in order.
 	Injected []Injected
-	// Points contains the requests of the run, in order, if the scenario has Survey set.
+	// Points contains the requests of the run, in order, if the scenario has RecordPoints set.
 	Points []Point
 }
 
@@ -52,21 +52,21 @@ const maxInjected = 1000
 func (n *Network) Report() Report {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	report := Report{Injected: slices.Clone(n.injected), Points: n.survey.list()}
+	report := Report{Injected: slices.Clone(n.injected), Points: n.recorder.list()}
 	for _, r := range n.rules {
-		optional := r.Optional || r.Fault.inflict == nil
+		optional := r.Optional || r.Fault.apply == nil
 		report.Rules = append(report.Rules, RuleReport{Number: r.number, Name: r.Name, Matched: r.matched, Hits: r.hits, Optional: optional})
 	}
 	return report
 }
 
-// Idle returns the rules that had no effect and are not optional.
-func (r Report) Idle() []RuleReport {
+// ListUnusedRules lists the rules that had no effect and are not optional.
+func (r Report) ListUnusedRules() []RuleReport {
 	return slices.DeleteFunc(slices.Clone(r.Rules), func(rule RuleReport) bool { return rule.Optional || rule.Hits > 0 })
 }
 
-// Hits returns the total number of faults that hit.
-func (r Report) Hits() int {
+// SumHits returns the total number of faults that hit.
+func (r Report) SumHits() int {
 	hits := 0
 	for _, rule := range r.Rules {
 		hits += rule.Hits
@@ -83,9 +83,9 @@ func (r Report) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// hit records that a fault had an effect. It logs while it holds the lock, so that it never logs after the end of the
-// test, which would panic.
-func (n *Network) hit(x *exchange) {
+// recordHit records that a fault had an effect. It logs while it holds the lock, so that it never logs after the end of
+// the test, which would panic.
+func (n *Network) recordHit(x *exchange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	rule, about := x.rule, x.about
@@ -93,7 +93,7 @@ func (n *Network) hit(x *exchange) {
 	if len(n.injected) < maxInjected {
 		n.injected = append(n.injected, Injected{Rule: rule.number, Fault: rule.Fault.String(), Request: about, Nth: x.nth})
 	}
-	if n.over {
+	if n.testEnded {
 		return
 	}
 	n.log.Info("injected a fault", "rule", rule.number, "name", rule.Name, "fault", rule.Fault.String(), "hit", rule.hits,
@@ -101,14 +101,14 @@ func (n *Network) hit(x *exchange) {
 		"namespace", about.Namespace, "object", about.Name)
 }
 
-// miss records that a fault had no effect.
-func (n *Network) miss(rule *ruleState) {
+// recordMiss records that a fault had no effect.
+func (n *Network) recordMiss(rule *ruleState) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	rule.taken--
+	rule.reserved--
 }
 
-// testLog returns a logger that writes to the log of a test.
-func testLog(t testing.TB) logr.Logger {
+// newTestLogger returns a logger that writes to the log of a test.
+func newTestLogger(t testing.TB) logr.Logger {
 	return funcr.New(func(_, args string) { t.Log(args) }, funcr.Options{})
 }

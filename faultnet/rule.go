@@ -89,19 +89,19 @@ type Match struct {
 	Where func(Request) bool
 }
 
-// matches reports whether m selects a request. The parameter `counted` is false if a Counter ignores the request, for
-// example because the request is a watch.
+// matches reports whether m selects a request. If a Counter ignores the request, for example because it is a watch,
+// counted is false.
 func (m Match) matches(r Request, counted bool) bool {
-	if !counted && !m.All && !m.named(r) {
+	if !counted && !m.All && !m.isExplicit(r) {
 		return false
 	}
-	return m.verb(r) && fits(m.Resource, r.Resource) && m.subresource(r) &&
-		fits(m.Namespace, r.Namespace) && fits(m.Name, r.Name) && (m.Where == nil || m.Where(r))
+	return m.matchesVerb(r) && matchesValue(m.Resource, r.Resource) && m.matchesSubresource(r) &&
+		matchesValue(m.Namespace, r.Namespace) && matchesValue(m.Name, r.Name) && (m.Where == nil || m.Where(r))
 }
 
-// named reports whether m explicitly selects a request that a Counter ignores. For requests about events and leases, m
-// must contain the resource. For watches, m must contain the verb "watch".
-func (m Match) named(r Request) bool {
+// isExplicit reports whether m explicitly selects a request that a Counter ignores. For requests about events and
+// leases, m must contain the resource. For watches, m must contain the verb "watch".
+func (m Match) isExplicit(r Request) bool {
 	switch r.Resource {
 	case "":
 		return false
@@ -113,99 +113,99 @@ func (m Match) named(r Request) bool {
 
 const watchVerb = "watch"
 
-func (m Match) verb(r Request) bool {
+func (m Match) matchesVerb(r Request) bool {
 	switch m.Verb {
 	case ReadVerb:
 		return r.isRead()
 	case WriteVerb:
 		return r.Verb != "" && r.Verb != watchVerb && !r.isRead()
 	}
-	return fits(m.Verb, r.Verb)
+	return matchesValue(m.Verb, r.Verb)
 }
 
-func (m Match) subresource(r Request) bool {
+func (m Match) matchesSubresource(r Request) bool {
 	if m.Subresource == NoSubresource {
 		return r.Subresource == ""
 	}
-	return fits(m.Subresource, r.Subresource)
+	return matchesValue(m.Subresource, r.Subresource)
 }
 
-func fits(want, have string) bool { return want == "" || want == have }
+func matchesValue(want, have string) bool { return want == "" || want == have }
 
 // ruleState is a rule of a running scenario.
 type ruleState struct {
 	Rule
-	number  int
-	matched int
-	taken   int // number of hits, plus the number of requests in progress that the fault may still hit
-	hits    int
+	number   int
+	matched  int
+	reserved int // number of hits, plus the number of requests in progress that the fault may still hit
+	hits     int
 }
 
-// diceKey identifies a separate sequence of random numbers.
-type diceKey struct {
+// randomKey identifies a separate sequence of random numbers.
+type randomKey struct {
 	rule  int
 	about Request
 }
 
-// decide counts a request, and selects the rule that applies its fault to the request, if there is one.
-func (n *Network) decide(x *exchange, counted bool) error {
+// selectRule counts a request, and selects the rule that applies its fault to the request, if there is one.
+func (n *Network) selectRule(x *exchange, counted bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.dead {
 		return errKilled
 	}
-	if !n.armed {
+	if !n.enabled {
 		return nil
 	}
-	if n.survey != nil {
-		x.point = n.survey.add(x.about)
+	if n.recorder != nil {
+		x.point = n.recorder.add(x.about)
 	}
 	for _, rule := range n.rules {
 		if !rule.Match.matches(x.about, counted) {
 			continue
 		}
 		rule.matched++
-		if n.due(rule, x.about) && x.rule == nil {
+		if n.shouldApply(rule, x.about) && x.rule == nil {
 			x.rule, x.nth = rule, rule.matched
 		}
 	}
 	if x.rule != nil {
-		x.rule.taken++
-		n.dead = x.rule.Fault.kills
+		x.rule.reserved++
+		n.dead = x.rule.Fault.killsNetwork
 	}
 	return nil
 }
 
-// due reports whether a rule should apply its fault to a request.
-func (n *Network) due(rule *ruleState, about Request) bool {
-	if rule.Fault.inflict == nil {
+// shouldApply reports whether a rule should apply its fault to a request.
+func (n *Network) shouldApply(rule *ruleState, about Request) bool {
+	if rule.Fault.apply == nil {
 		return false
 	}
-	return rule.matched >= rule.Nth && (rule.Times == Always || rule.taken < rule.Times) && n.throw(rule, about)
+	return rule.matched >= rule.Nth && (rule.Times == Always || rule.reserved < rule.Times) && n.selectRandomly(rule, about)
 }
 
-// throw decides, with the probability Chance, whether a rule applies its fault to a request. It uses the next random
-// number in the sequence for the rule and the Request.
-func (n *Network) throw(rule *ruleState, about Request) bool {
+// selectRandomly decides, with the probability Chance, whether a rule applies its fault to a request. It uses the next
+// random number in the sequence for the rule and the Request.
+func (n *Network) selectRandomly(rule *ruleState, about Request) bool {
 	if rule.Chance == 0 {
 		return true
 	}
-	key := diceKey{rule.number, about}
-	n.dice[key]++
+	key := randomKey{rule.number, about}
+	n.randomCounts[key]++
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %q %d", rule.number, about, n.dice[key])
+	_, _ = fmt.Fprintf(h, "%d %q %d", rule.number, about, n.randomCounts[key])
 	return rand.New(rand.NewPCG(n.seed, h.Sum64())).Float64() < rule.Chance //nolint:gosec // faults need to be repeatable, not secret
 }
 
 // Chaos returns a random scenario. A write may fail before or after it takes effect, fail with a conflict or because of
 // an unavailable webhook, or be delayed. A read may fail, be delayed, or return an old response. A watch may be cut or
-// stalled. All faults are temporary, so a job may take longer but should succeed. Chaos does not use Denied, because a
-// deployer may treat a denied request as a permanent failure.
+// stalled. All faults are temporary, so a job may take longer but should succeed. Chaos does not use WebhookDenied,
+// because a deployer may treat a denied request as a permanent failure.
 //
-// The parameter `chance` is the probability with which each fault is applied to a matching request. Match.Verb is
-// ignored. The test fails if no fault hits. Call Disarm before you check the result through the network.
+// Each fault is applied to a matching request with the probability chance. Match.Verb is ignored. The test fails if no
+// fault hits. Call Disable before you check the result through the network.
 func Chaos(seed uint64, match Match, chance float64) Scenario {
-	s := Scenario{Seed: seed, AtLeast: 1}
+	s := Scenario{Seed: seed, MinHits: 1}
 	add := func(verb string, faults ...Fault) {
 		for _, f := range faults {
 			rule := Rule{Name: verb + ": " + f.String(), Match: match, Times: Always, Chance: chance, Fault: f, Optional: true}
@@ -213,8 +213,8 @@ func Chaos(seed uint64, match Match, chance float64) Scenario {
 			s.Rules = append(s.Rules, rule)
 		}
 	}
-	add(WriteVerb, Conflict(), Reset(), LostAnswer(), BrokenWebhook("chaos.example.com"), Delay(chaosDelay))
+	add(WriteVerb, Conflict(), Reset(), DropResponse(), WebhookFailed("chaos.example.com"), Delay(chaosDelay))
 	add(ReadVerb, Status(503, "ServiceUnavailable"), Stale(1), Delay(chaosDelay))
-	add(watchVerb, CutWatch(chaosEvents), StallWatch(0, chaosDelay))
+	add(watchVerb, DropWatch(chaosEvents), DelayWatchEvents(0, chaosDelay))
 	return s
 }

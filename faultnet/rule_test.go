@@ -50,10 +50,10 @@ func TestMatch(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			server := newStandIn(t)
+			server := newFakeServer(t)
 			rule := faultnet.Rule{Match: test.match, Times: faultnet.Always, Fault: faultnet.Conflict(), Optional: true}
 			network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
-			u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+			u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 			var got []string
 			for _, line := range all {
 				method, path, _ := strings.Cut(line, " ")
@@ -74,13 +74,13 @@ func TestMatch(t *testing.T) {
 // TestRuleOrder checks that the first rule that is due applies its fault to the request, and that all matching rules
 // count the request.
 func TestRuleOrder(t *testing.T) {
-	server := newStandIn(t)
+	server := newFakeServer(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
 		{Match: faultnet.Match{Verb: faultnet.WriteVerb}},
 		{Fault: faultnet.Conflict(), Nth: 2, Times: 2},
-		{Fault: faultnet.ExpiredToken(), Nth: 3},
+		{Fault: faultnet.TokenExpired(), Nth: 3},
 	}})
-	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 	var got []string
 	for range 5 {
 		got = append(got, u.send("PATCH", objectPath)[:3])
@@ -93,15 +93,15 @@ func TestRuleOrder(t *testing.T) {
 	}
 }
 
-// TestSeed checks that the same seed has the same effect on the requests about an object, regardless of the order of
-// other requests.
-func TestSeed(t *testing.T) {
+// TestSeedDeterminesFaults checks that the same seed has the same effect on the requests about an object, regardless of
+// the order of other requests.
+func TestSeedDeterminesFaults(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	run := func(seed uint64, interleave bool) map[string]string {
-		server := newStandIn(t)
+		server := newFakeServer(t)
 		rule := faultnet.Rule{Fault: faultnet.Conflict(), Chance: 0.5, Times: faultnet.Always}
 		network := faultnet.Start(t, faultnet.Scenario{Seed: seed, Rules: []faultnet.Rule{rule}})
-		u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+		u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 		got := map[string]string{}
 		for i := range 30 * len(names) {
 			name := names[i/30]
@@ -126,16 +126,16 @@ func TestSeed(t *testing.T) {
 
 // TestChaosEndsInSuccess checks that faults hit, and that everything succeeds in the end.
 func TestChaosEndsInSuccess(t *testing.T) {
-	server := newStandIn(t)
+	server := newFakeServer(t)
 	network := faultnet.Start(t, faultnet.Chaos(1, faultnet.Match{Resource: "configmaps"}, 0.1))
-	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 	for range 40 {
 		u.send("PATCH", objectPath)
 		u.send("GET", objectPath)
 	}
-	network.Disarm()
-	before := server.stored()
-	if u.send("PATCH", objectPath); server.stored() != before+1 {
+	network.Disable()
+	before := server.countObjects()
+	if u.send("PATCH", objectPath); server.countObjects() != before+1 {
 		t.Error("disarmed, and a write did not come through")
 	}
 }
@@ -165,13 +165,13 @@ func TestUnusedRuleFailsTest(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			server := newStandIn(t)
-			w := &witness{TB: t}
+			server := newFakeServer(t)
+			w := &fakeTB{TB: t}
 			network := faultnet.Start(w, test.scenario)
 			cfg := network.Wrap(&rest.Config{Host: server.URL, BearerToken: "canary"})
-			newUser(t, cfg).send("PATCH", objectPath+"?query=canary", "canary")
-			w.end()
-			newUser(t, cfg).send("PATCH", objectPath)
+			newTestClient(t, cfg).send("PATCH", objectPath+"?query=canary", "canary")
+			w.runCleanups()
+			newTestClient(t, cfg).send("PATCH", objectPath)
 			if diff := cmp.Diff(test.errors, w.errors); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -193,11 +193,11 @@ func TestInvalidScenarioFailsTest(t *testing.T) {
 		"times":                                  {Times: -2},
 		"nth":                                    {Nth: -1},
 		"a stale response to a write":            {Fault: faultnet.Stale(1), Match: faultnet.Match{Verb: "patch"}},
-		"a cut of a request that is not a watch": {Fault: faultnet.CutWatch(0), Match: faultnet.Match{Verb: "get"}},
-		"a stall of a request that is not a watch": {Fault: faultnet.StallWatch(0, 1), Match: faultnet.Match{Verb: faultnet.ReadVerb}},
+		"a cut of a request that is not a watch": {Fault: faultnet.DropWatch(0), Match: faultnet.Match{Verb: "get"}},
+		"a stall of a request that is not a watch": {Fault: faultnet.DelayWatchEvents(0, 1), Match: faultnet.Match{Verb: faultnet.ReadVerb}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &witness{TB: t}
+			w := &fakeTB{TB: t}
 			defer func() {
 				if recover() != w || len(w.errors) != 1 {
 					t.Errorf("no mistake: %v", w.errors)
@@ -216,18 +216,18 @@ func TestDelaysUseTheClock(t *testing.T) {
 	}{
 		"delay":   {faultnet.Delay(time.Hour), "200 v1"},
 		"timeout": {faultnet.Timeout(time.Hour), "error"},
-		"hang":    {faultnet.InPlace("hang", faultnet.Hang()), "error"},
+		"hang":    {faultnet.NewFault("hang", faultnet.BlockRequest()), "error"},
 	}
 	for name, test := range faults {
 		for _, ends := range []string{"the bound", "the test"} {
 			t.Run(name+" until "+ends, func(t *testing.T) {
-				server := newStandIn(t)
-				w, c := &witness{TB: t}, testingclock.NewFakeClock(time.Unix(0, 0))
+				server := newFakeServer(t)
+				w, c := &fakeTB{TB: t}, testingclock.NewFakeClock(time.Unix(0, 0))
 				network := faultnet.Start(w, faultnet.Scenario{Clock: c, Rules: []faultnet.Rule{{Fault: test.fault, Optional: true}}})
-				u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+				u := newTestClient(t, network.Wrap(&rest.Config{Host: server.URL}))
 				got := make(chan string, 1)
 				go func() { got <- u.send(http.MethodPatch, objectPath) }()
-				awaitWaiter(t, c)
+				waitForTimer(t, c)
 				c.Step(faultnet.LongestDelay - 1)
 				select {
 				case early := <-got:
@@ -237,7 +237,7 @@ func TestDelaysUseTheClock(t *testing.T) {
 				want := test.want
 				if ends == "the test" {
 					want = "error"
-					w.end()
+					w.runCleanups()
 				} else {
 					c.Step(1)
 				}
@@ -249,8 +249,8 @@ func TestDelaysUseTheClock(t *testing.T) {
 	}
 }
 
-// awaitWaiter waits until a goroutine waits for the clock.
-func awaitWaiter(t *testing.T, c *testingclock.FakeClock) {
+// waitForTimer waits until a goroutine waits for the clock.
+func waitForTimer(t *testing.T, c *testingclock.FakeClock) {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()

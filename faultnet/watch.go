@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// CutWatch returns a fault that breaks a watch after the given number of events. Bookmarks and the existing objects in
+// DropWatch returns a fault that breaks a watch after the given number of events. Bookmarks and the existing objects in
 // a streamed list also count as events. If `after` is 0, the fault breaks the watch immediately, possibly before the
 // response headers arrive. Data in transit is lost. If the watch ends earlier, the fault misses.
-func CutWatch(after int) Fault {
-	return watchFault(fmt.Sprintf("cut after %d events", after), after, func(*stream) error {
+func DropWatch(after int) Fault {
+	return watchFault(fmt.Sprintf("cut after %d events", after), after, func(*watchBody) error {
 		return io.ErrUnexpectedEOF
 	})
 }
@@ -27,35 +27,36 @@ func CutWatch(after int) Fault {
 // ReplayWatch returns a fault that delivers the first events of a watch twice. After the given number of events, the
 // same events are delivered again, in the same order. Then the watch continues.
 func ReplayWatch(after int) Fault {
-	return watchFault(fmt.Sprintf("replayed after %d events", after), max(after, 1), func(s *stream) error {
+	return watchFault(fmt.Sprintf("replayed after %d events", after), max(after, 1), func(s *watchBody) error {
 		s.pending = slices.Concat(s.history...)
 		return nil
 	})
 }
 
-// StallWatch returns a fault that interrupts a watch after the given number of events. All later events are delayed, as
-// with a cache that lags behind. The fault hits when the delay begins, even if the watch ends during the delay.
-func StallWatch(after int, d time.Duration) Fault {
-	return watchFault(fmt.Sprintf("stalled for %s after %d events", d, after), after, func(s *stream) error {
-		s.settle.Do(s.x.hit)
+// DelayWatchEvents returns a fault that interrupts a watch after the given number of events. All later events are
+// delayed, as with a cache that lags behind. The fault hits when the delay begins, even if the watch ends during the
+// delay.
+func DelayWatchEvents(after int, d time.Duration) Fault {
+	return watchFault(fmt.Sprintf("stalled for %s after %d events", d, after), after, func(s *watchBody) error {
+		s.recordOnce.Do(s.x.recordHit)
 		return s.x.sleep(d, s.closed)
 	})
 }
 
 // watchFault returns a fault that calls `do` after the given number of events of a watch.
-func watchFault(what string, after int, do func(*stream) error) Fault {
-	return Fault{what: what, verb: watchVerb, inflict: func(x *exchange) (*http.Response, error) {
-		res, err := x.pass()
+func watchFault(what string, after int, do func(*watchBody) error) Fault {
+	return Fault{description: what, verb: watchVerb, apply: func(x *exchange) (*http.Response, error) {
+		res, err := x.send()
 		if err != nil {
-			x.miss()
+			x.recordMiss()
 			return res, err
 		}
-		split := splitterOf(res)
+		split := newSplitter(res)
 		if split == nil {
-			x.miss()
+			x.recordMiss()
 			return res, nil
 		}
-		res.Body = &stream{x: x, body: res.Body, events: bufio.NewReader(res.Body), split: split, after: after, do: do, closed: make(chan struct{})}
+		res.Body = &watchBody{x: x, body: res.Body, events: bufio.NewReader(res.Body), split: split, after: after, do: do, closed: make(chan struct{})}
 		return res, nil
 	}}
 }
@@ -63,8 +64,8 @@ func watchFault(what string, after int, do func(*stream) error) Fault {
 // splitter reads one event of a watch and returns the bytes of the event.
 type splitter func(*bufio.Reader) ([]byte, error)
 
-// splitterOf returns the splitter for a response. It returns nil if the response is not a watch in a supported format.
-func splitterOf(res *http.Response) splitter {
+// newSplitter returns the splitter for a response. It returns nil if the response is not a watch in a supported format.
+func newSplitter(res *http.Response) splitter {
 	kind := res.Header.Get("Content-Type")
 	switch {
 	case res.StatusCode != http.StatusOK || res.Header.Get("Content-Encoding") != "":
@@ -84,7 +85,7 @@ func splitFrames(r *bufio.Reader) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(length[:])
-	if n > maxAnswer {
+	if n > maxResponseSize {
 		return nil, fmt.Errorf("an event of %d bytes is too large", n)
 	}
 	frame := append(length[:], make([]byte, n)...)
@@ -92,27 +93,27 @@ func splitFrames(r *bufio.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// stream is the body of a watch to which a fault is applied.
-type stream struct {
+// watchBody is the body of a watch to which a fault is applied.
+type watchBody struct {
 	x      *exchange
 	body   io.ReadCloser
 	events *bufio.Reader
 	split  splitter
 	after  int
-	do     func(*stream) error
+	do     func(*watchBody) error
 
 	// Only the goroutine that calls Read uses the fields pending, history and err.
 	pending []byte
 	history [][]byte
 	err     error
 
-	settle sync.Once
-	once   sync.Once
-	closed chan struct{}
+	recordOnce sync.Once
+	closeOnce  sync.Once
+	closed     chan struct{}
 }
 
 // Read returns pending bytes, or the next event.
-func (s *stream) Read(p []byte) (int, error) {
+func (s *watchBody) Read(p []byte) (int, error) {
 	for len(s.pending) == 0 && s.err == nil {
 		s.next()
 	}
@@ -126,12 +127,12 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // next reads the next event into s.pending. If the fault must be applied before this event, next applies the fault
 // instead.
-func (s *stream) next() {
+func (s *watchBody) next() {
 	if s.do != nil && len(s.history) == s.after {
 		do := s.do
 		s.do = nil
 		if s.err = do(s); s.err == nil || errors.Is(s.err, io.ErrUnexpectedEOF) {
-			s.settle.Do(s.x.hit)
+			s.recordOnce.Do(s.x.recordHit)
 		}
 		s.history = nil
 		return
@@ -141,13 +142,13 @@ func (s *stream) next() {
 		s.history = append(s.history, slices.Clone(s.pending))
 	}
 	if s.err != nil {
-		s.settle.Do(s.x.miss)
+		s.recordOnce.Do(s.x.recordMiss)
 	}
 }
 
 // Close ends the watch.
-func (s *stream) Close() error {
-	s.once.Do(func() { close(s.closed) })
-	s.settle.Do(s.x.miss)
+func (s *watchBody) Close() error {
+	s.closeOnce.Do(func() { close(s.closed) })
+	s.recordOnce.Do(s.x.recordMiss)
 	return s.body.Close()
 }

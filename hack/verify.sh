@@ -16,7 +16,7 @@ go -C test/envtest/charts generate ./...
 [[ $(state) == "$before" ]] || { git status --short >&2 && fail "generated files were stale: commit what 'make generate' wrote"; }
 
 # The other modules depend on the main module and must be tidy, too.
-modules=(. hack test/envtest/bench/peers test/envtest/charts)
+modules=(. hack test/envtest/bench/peers test/envtest/charts test/ui test/monitoring docs/site deployers/helm)
 for module in "${modules[@]}"; do
 	go -C "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy: run 'go mod tidy' there"
 done
@@ -28,5 +28,6 @@ headless=$(find . -name '*.go' -not -path './.git/*' -exec awk 'FNR==1 && $0 != 
 [[ -z $headless ]] || fail "first line must be '// SPDX-License-Identifier: Apache-2.0': $headless"
 
 go -C hack run ./phrases || fail "reword the phrases above"
+go -C hack run ./commentnames || fail "correct the names above"
 
 for module in "${modules[@]}"; do go -C "$module" vet ./...; done

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxAnswer is the maximum number of bytes of a response that are read.
-const maxAnswer = MaxReconciles*(MaxBytes+1) + 4<<10
+// maxResponseBytes is the maximum number of bytes of a response that are read.
+const maxResponseBytes = maxReconciles*(maxReconcileBytes+1) + 4<<10
 
 // Client reads the histories that a deployer serves.
 type Client struct {
@@ -52,7 +52,7 @@ func NewClient(cfg *rest.Config, address string, ca []byte) (*Client, error) {
 // Get returns the last reconciles of an item, oldest first. Every text in the result is short and has no line breaks,
 // whatever the server sends.
 func (c *Client) Get(ctx context.Context, item types.NamespacedName) (List, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(Path, item.Namespace, item.Name).String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(pathPrefix, item.Namespace, item.Name).String(), nil)
 	if err != nil {
 		return List{}, fmt.Errorf("read history: %w", err)
 	}
@@ -61,12 +61,12 @@ func (c *Client) Get(ctx context.Context, item types.NamespacedName) (List, erro
 		return List{}, fmt.Errorf("read history: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	switch {
 	case err != nil:
 		return List{}, fmt.Errorf("read history: %w", err)
 	case resp.StatusCode != http.StatusOK:
-		return List{}, fmt.Errorf("read history: %s: %s", http.StatusText(resp.StatusCode), word(strings.TrimSpace(string(body))))
+		return List{}, fmt.Errorf("read history: %s: %s", http.StatusText(resp.StatusCode), shortenText(strings.TrimSpace(string(body))))
 	}
 	var list List
 	if err := json.Unmarshal(body, &list); err != nil {
@@ -78,8 +78,8 @@ func (c *Client) Get(ctx context.Context, item types.NamespacedName) (List, erro
 
 // clean limits the number of reconciles and the length of texts that a server sent.
 func (l *List) clean() {
-	l.Deployer = Deployer{Name: word(l.Deployer.Name), Identity: word(l.Deployer.Identity), Version: word(l.Deployer.Version), Type: word(l.Deployer.Type)}
-	l.Reconciles = l.Reconciles[max(0, len(l.Reconciles)-MaxReconciles):]
+	l.Deployer = Deployer{Name: shortenText(l.Deployer.Name), Identity: shortenText(l.Deployer.Identity), Version: shortenText(l.Deployer.Version), Type: shortenText(l.Deployer.Type)}
+	l.Reconciles = l.Reconciles[max(0, len(l.Reconciles)-maxReconciles):]
 	for i := range l.Reconciles {
 		r := &l.Reconciles[i]
 		r.Began = r.Began.Round(time.Microsecond)
@@ -97,7 +97,7 @@ func (l *List) clean() {
 			words = append(words, &r.Calls[j].Cluster, &r.Calls[j].Verb, &r.Calls[j].Resource)
 		}
 		for _, w := range words {
-			*w = word(*w)
+			*w = shortenText(*w)
 		}
 	}
 }

@@ -11,5 +11,5 @@
 //
 //	store := history.NewStore(0)
 //	args.History = store
-//	handler := history.Handler(store, reviewer)
+//	handler := history.NewHandler(store, history.Deployer{Name: args.Name}, reviewer)
 package history

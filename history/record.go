@@ -9,10 +9,10 @@ import (
 
 // These constants limit the size of the recorded histories.
 const (
-	// MaxReconciles is the number of reconciles that are kept per item.
-	MaxReconciles = 20
-	// MaxBytes is the maximum size of one reconcile, in bytes of JSON.
-	MaxBytes = 2048
+	// maxReconciles is the number of reconciles that are kept per item.
+	maxReconciles = 20
+	// maxReconcileBytes is the maximum size of one reconcile, in bytes of JSON.
+	maxReconcileBytes = 2048
 	// DefaultStoreBytes is the default limit for the reconciles of all items together, in bytes of JSON.
 	DefaultStoreBytes = 16 << 20
 
@@ -51,7 +51,7 @@ type Reconcile struct {
 	// Calls contains the requests to API servers.
 	Calls []Call `json:"calls,omitempty"`
 	// Next is the time of the next reconcile. It is nil if none was requested.
-	Next *Next `json:"next,omitempty"`
+	Next *NextReconcile `json:"next,omitempty"`
 	// Omitted is the number of phases, hooks and calls that are missing because of the size limits.
 	Omitted int `json:"omitted,omitempty"`
 }
@@ -60,8 +60,11 @@ type Reconcile struct {
 type Phase struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"`
-	Micros  int64  `json:"micros"`
-	Failed  bool   `json:"failed,omitempty"`
+	// Start is the time from the beginning of the reconcile to the beginning of the phase, in microseconds. Micros is
+	// the duration of the phase.
+	Start  int64 `json:"start,omitempty"`
+	Micros int64 `json:"micros"`
+	Failed bool  `json:"failed,omitempty"`
 }
 
 // Hook describes one call of a hook.
@@ -70,8 +73,10 @@ type Hook struct {
 	Name string `json:"name"`
 	// Effect is "abort", "continue" or "wait". It is empty if the hook returned no result.
 	Effect string `json:"effect,omitempty"`
-	Micros int64  `json:"micros"`
-	Failed bool   `json:"failed,omitempty"`
+	// Start and Micros have the same meaning as in [Phase].
+	Start  int64 `json:"start,omitempty"`
+	Micros int64 `json:"micros"`
+	Failed bool  `json:"failed,omitempty"`
 }
 
 // Call contains the number of requests with the given cluster, verb and resource.
@@ -81,10 +86,14 @@ type Call struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Count    int    `json:"count"`
+	// Start is the time from the beginning of the reconcile to the first of the requests, in microseconds. Micros is the
+	// time from the first request to the last response.
+	Start  int64 `json:"start,omitempty"`
+	Micros int64 `json:"micros,omitempty"`
 }
 
-// Next contains the time when the next reconcile is due.
-type Next struct {
+// NextReconcile contains the time when the next reconcile is due.
+type NextReconcile struct {
 	At time.Time `json:"at"`
 }
 
@@ -103,15 +112,15 @@ type Deployer struct {
 	Type     string `json:"type"`
 }
 
-// encode returns the reconcile as JSON of at most MaxBytes bytes. If the JSON would be too long, encode omits calls and
-// hooks. If it is still too long, encode also omits phases. In each list, the last entries are omitted first.
+// encode returns the reconcile as JSON of at most maxReconcileBytes bytes. If the JSON would be too long, encode omits
+// calls and hooks. If it is still too long, encode also omits phases. In each list, the last entries are omitted first.
 func (r *Reconcile) encode() []byte {
 	for {
 		raw, err := json.Marshal(r)
 		if err != nil {
 			return nil
 		}
-		if len(raw) <= MaxBytes {
+		if len(raw) <= maxReconcileBytes {
 			return raw
 		}
 		switch {

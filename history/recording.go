@@ -21,8 +21,8 @@ type Recording struct {
 	r     Reconcile
 }
 
-// End describes how a reconcile ended.
-type End struct {
+// Result describes how a reconcile ended.
+type Result struct {
 	// Now is the time at which the reconcile ended.
 	Now time.Time
 	// Reason, Action, Result and Codes have the same meaning as in [Reconcile].
@@ -35,8 +35,8 @@ type End struct {
 	After   time.Duration
 }
 
-// Phase records that a phase ended.
-func (rec *Recording) Phase(name, verdict string, took time.Duration, failed bool) {
+// AddPhase records that a phase ended that began at the given time. AddPhase sets its field Start.
+func (rec *Recording) AddPhase(phase Phase, began time.Time) {
 	rec.add(func(r *Reconcile) {
 		if len(r.Phases) >= maxPhases {
 			r.Omitted++
@@ -45,18 +45,20 @@ func (rec *Recording) Phase(name, verdict string, took time.Duration, failed boo
 		if r.Phases == nil {
 			r.Phases = make([]Phase, 0, maxPhases)
 		}
-		r.Phases = append(r.Phases, Phase{Name: name, Verdict: verdict, Micros: took.Microseconds(), Failed: failed})
+		phase.Start = began.Sub(r.Began).Microseconds()
+		r.Phases = append(r.Phases, phase)
 	})
 }
 
-// Hook records that a hook returned.
-func (rec *Recording) Hook(hookType, name, effect string, took time.Duration, failed bool) {
+// AddHook records that a hook returned that was called at the given time. AddHook sets its field Start.
+func (rec *Recording) AddHook(hook Hook, began time.Time) {
 	rec.add(func(r *Reconcile) {
 		if len(r.Hooks) >= maxHooks {
 			r.Omitted++
 			return
 		}
-		r.Hooks = append(r.Hooks, Hook{Type: word(hookType), Name: word(name), Effect: effect, Micros: took.Microseconds(), Failed: failed})
+		hook.Type, hook.Name, hook.Start = shortenText(hook.Type), shortenText(hook.Name), began.Sub(r.Began).Microseconds()
+		r.Hooks = append(r.Hooks, hook)
 	})
 }
 
@@ -71,23 +73,23 @@ func (rec *Recording) add(do func(*Reconcile)) {
 	}
 }
 
-// End records how the reconcile ended and adds it to the store. Later calls have no effect.
-func (rec *Recording) End(e End) {
+// Complete records how the reconcile ended and adds it to the store. Later calls have no effect.
+func (rec *Recording) Complete(e Result) {
 	rec.add(func(r *Reconcile) {
 		rec.ended = true
-		r.Micros, r.Reason, r.Action, r.Result = e.Now.Sub(r.Began).Microseconds(), word(e.Reason), word(e.Action), word(e.Result)
+		r.Micros, r.Reason, r.Action, r.Result = e.Now.Sub(r.Began).Microseconds(), shortenText(e.Reason), shortenText(e.Action), shortenText(e.Result)
 		for _, code := range e.Codes[:min(len(e.Codes), maxCodes)] {
-			r.Codes = append(r.Codes, word(code))
+			r.Codes = append(r.Codes, shortenText(code))
 		}
 		calls := e.Calls[:min(len(e.Calls), maxCalls)]
 		r.Omitted += len(e.Calls) - len(calls)
 		for _, c := range calls {
-			r.Calls = append(r.Calls, Call{Cluster: word(c.Cluster), Verb: word(c.Verb), Resource: word(c.Resource), Count: c.Count})
+			r.Calls = append(r.Calls, Call{Cluster: shortenText(c.Cluster), Verb: shortenText(c.Verb), Resource: shortenText(c.Resource), Count: c.Count, Start: c.Start, Micros: c.Micros})
 		}
 		var next time.Time
 		if e.HasNext {
 			next = e.Now.Add(e.After)
-			r.Next = &Next{At: next.UTC()}
+			r.Next = &NextReconcile{At: next.UTC()}
 		}
 		rec.store.put(rec.item, r, next)
 	})
@@ -95,16 +97,16 @@ func (rec *Recording) End(e End) {
 
 type contextKey struct{}
 
-// With returns a context that carries a recording.
-func With(ctx context.Context, rec *Recording) context.Context {
+// NewContext returns a context that carries a recording.
+func NewContext(ctx context.Context, rec *Recording) context.Context {
 	if rec == nil {
 		return ctx
 	}
 	return context.WithValue(ctx, contextKey{}, rec)
 }
 
-// From returns the recording that a context carries, or nil if there is none.
-func From(ctx context.Context) *Recording {
+// FromContext returns the recording that a context carries, or nil if there is none.
+func FromContext(ctx context.Context) *Recording {
 	rec, _ := ctx.Value(contextKey{}).(*Recording)
 	return rec
 }

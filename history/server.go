@@ -4,11 +4,17 @@ package history
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"strings"
@@ -24,12 +30,11 @@ import (
 	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
 )
 
-// Path is the beginning of the URL path of a history. The namespace and the name of the item follow:
+// pathPrefix is the beginning of the URL path of a history. The namespace and the name of the item follow:
 // /history/NAMESPACE/NAME.
-const Path = "/history/"
+const pathPrefix = "/history/"
 
 // These constants limit the load on the server.
 const (
@@ -67,8 +72,8 @@ func NewReviewer(cfg *rest.Config) (*Reviewer, error) {
 	return &Reviewer{tokens: tokens, access: access}, nil
 }
 
-// review returns an error if the owner of the token may not read the item.
-func (r *Reviewer) review(ctx context.Context, token string, item types.NamespacedName) error {
+// checkAccess returns an error if the owner of the token may not read the item.
+func (r *Reviewer) checkAccess(ctx context.Context, token string, item types.NamespacedName) error {
 	if token == "" || len(token) > maxToken {
 		return errUnauthenticated
 	}
@@ -100,10 +105,10 @@ func (r *Reviewer) review(ctx context.Context, token string, item types.Namespac
 	return nil
 }
 
-// Handler returns a handler that serves the histories in a store at [Path]. A user who may get a deploy item may also
-// read its history.
-func Handler(store *Store, deployer Deployer, reviewer *Reviewer) http.Handler {
-	return &handler{store: store, deployer: deployer, review: reviewer.review, limit: rate.NewLimiter(requestsPerSecond, requestsBurst)}
+// NewHandler returns a handler that serves the histories in a store at [Path]. A user who may get a deploy item may
+// also read its history.
+func NewHandler(store *Store, deployer Deployer, reviewer *Reviewer) http.Handler {
+	return &handler{store: store, deployer: deployer, review: reviewer.checkAccess, limit: rate.NewLimiter(requestsPerSecond, requestsBurst)}
 }
 
 type handler struct {
@@ -115,13 +120,13 @@ type handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	item, ok := itemOf(req.URL.Path)
+	item, ok := parsePath(req.URL.Path)
 	switch {
 	case req.Method != http.MethodGet:
 		http.Error(w, "only GET is allowed", http.StatusMethodNotAllowed)
 		return
 	case !ok:
-		http.Error(w, "want "+Path+"NAMESPACE/NAME", http.StatusNotFound)
+		http.Error(w, "want "+pathPrefix+"NAMESPACE/NAME", http.StatusNotFound)
 		return
 	case !h.limit.Allow():
 		http.Error(w, "too many requests", http.StatusTooManyRequests)
@@ -156,9 +161,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(list) // fails only if the client has disconnected
 }
 
-// itemOf returns the namespace and the name of the item in a URL path.
-func itemOf(path string) (types.NamespacedName, bool) {
-	rest, ok := strings.CutPrefix(path, Path)
+// parsePath returns the namespace and the name of the item in a URL path.
+func parsePath(path string) (types.NamespacedName, bool) {
+	rest, ok := strings.CutPrefix(path, pathPrefix)
 	namespace, name, found := strings.Cut(rest, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name},
 		ok && found && namespace != "" && name != "" && !strings.Contains(name, "/") && len(rest) < 600
@@ -180,8 +185,8 @@ type Server struct {
 // NeedLeaderElection returns false, because every replica serves its own history.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// server returns the HTTP server with its limits.
-func (s *Server) server(certificate tls.Certificate) *http.Server {
+// newServer returns the HTTP server with its limits.
+func (s *Server) newServer(certificate tls.Certificate) *http.Server {
 	return &http.Server{
 		Handler: s.Handler, MaxHeaderBytes: maxHeaderBytes, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
@@ -191,7 +196,7 @@ func (s *Server) server(certificate tls.Certificate) *http.Server {
 
 // Start implements manager.Runnable. It returns an error if the certificate cannot be read or created.
 func (s *Server) Start(ctx context.Context) error {
-	certificate, err := s.certificate()
+	certificate, err := s.loadCertificate()
 	if err != nil {
 		return fmt.Errorf("prepare the certificate of the history server: %w", err)
 	}
@@ -200,7 +205,7 @@ func (s *Server) Start(ctx context.Context) error {
 		s.Log.Info("the history is not served", "address", s.Address, "error", err.Error())
 		return nil
 	}
-	server := s.server(certificate)
+	server := s.newServer(certificate)
 	s.Log.Info("serving the history of reconciles", "address", listener.Addr().String())
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
@@ -210,14 +215,30 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// certificate reads or creates the certificate.
-func (s *Server) certificate() (tls.Certificate, error) {
+// loadCertificate reads or creates the certificate.
+func (s *Server) loadCertificate() (tls.Certificate, error) {
 	if s.CertFile != "" {
 		return tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
 	}
-	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, nil)
+	return createCertificate(time.Now()) //nolint:forbidigo // the clients of the server have no other clock
+}
+
+// createCertificate creates a self-signed certificate that is valid for a year. Its key is an elliptic curve key,
+// because the generation of an RSA key takes a tenth of a second of processor time at each start.
+func createCertificate(now time.Time) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	return tls.X509KeyPair(certPEM, keyPEM)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "localhost"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true, IsCA: true,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, nil
 }

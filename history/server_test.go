@@ -26,9 +26,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// reviewer returns a Reviewer. All tokens that begin with "good" are valid, but only the user with the token "good" may
-// get the item.
-func reviewer(fail error) *Reviewer {
+// newFakeReviewer returns a Reviewer. All tokens that begin with "good" are valid, but only the user with the token
+// "good" may get the item.
+func newFakeReviewer(fail error) *Reviewer {
 	c := fake.NewSimpleClientset()
 	c.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
@@ -48,7 +48,7 @@ func reviewer(fail error) *Reviewer {
 
 func TestHandler(t *testing.T) {
 	store := NewStore(0)
-	record(store, item, began, 0)
+	addReconcile(store, item, began, 0)
 	for name, tc := range map[string]struct {
 		method, path, authorization string
 		fail                        error
@@ -68,7 +68,7 @@ func TestHandler(t *testing.T) {
 		"another path":         {path: "/metrics", authorization: "Bearer good", want: 404},
 		"POST request":         {method: http.MethodPost, path: "/history/shop/web", authorization: "Bearer good", want: 405},
 	} {
-		t.Run(name+" [E5]", func(t *testing.T) {
+		t.Run(name+" [V5]", func(t *testing.T) {
 			method := http.MethodGet
 			if tc.method != "" {
 				method = tc.method
@@ -76,7 +76,7 @@ func TestHandler(t *testing.T) {
 			req := httptest.NewRequestWithContext(t.Context(), method, tc.path, nil)
 			req.Header.Set("Authorization", tc.authorization)
 			got := httptest.NewRecorder()
-			Handler(store, Deployer{Name: "me"}, reviewer(tc.fail)).ServeHTTP(got, req)
+			NewHandler(store, Deployer{Name: "me"}, newFakeReviewer(tc.fail)).ServeHTTP(got, req)
 			if got.Code != tc.want || got.Code != 200 && strings.Contains(got.Body.String(), "contract") {
 				t.Errorf("want %d, got %d: %s", tc.want, got.Code, got.Body)
 			}
@@ -86,7 +86,7 @@ func TestHandler(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the number of requests is limited [E5]", func(t *testing.T) {
+	t.Run("the number of requests is limited [V5]", func(t *testing.T) {
 		h := &handler{store: store, review: func(context.Context, string, types.NamespacedName) error { return nil }, limit: rate.NewLimiter(0, 1)}
 		for _, want := range []int{200, 429} {
 			got := httptest.NewRecorder()
@@ -108,13 +108,13 @@ func TestClient(t *testing.T) {
 		handler http.Handler
 		fault   string
 	}{
-		"valid history":              {Handler(NewStore(0), Deployer{}, reviewer(nil)), ""},
+		"valid history":              {NewHandler(NewStore(0), Deployer{}, newFakeReviewer(nil)), ""},
 		"forbidden request":          {answer(403, "no\x1b[31m"), "read history: Forbidden: no"},
 		"response that is not JSON":  {answer(200, "<html>"), "is not a history"},
 		"response that is too large": {answer(200, `{"reconciles": [`+strings.Repeat("{},", 1<<20)+`{}]}`), "is not a history"},
 		"redirect":                   {http.RedirectHandler("https://example.org", http.StatusFound), "read history: Found"},
 	} {
-		t.Run(name+" [E5]", func(t *testing.T) {
+		t.Run(name+" [V5]", func(t *testing.T) {
 			server := httptest.NewTLSServer(tc.handler)
 			defer server.Close()
 			c, err := NewClient(&rest.Config{BearerToken: "good"}, server.Listener.Addr().String(), nil)
@@ -127,7 +127,7 @@ func TestClient(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the client needs a token and shortens texts [E5]", func(t *testing.T) {
+	t.Run("the client needs a token and shortens texts [V5]", func(t *testing.T) {
 		if _, err := NewClient(&rest.Config{}, "localhost:1", nil); err == nil || !strings.Contains(err.Error(), "--token") {
 			t.Errorf("without a token: %v", err)
 		}
@@ -135,14 +135,14 @@ func TestClient(t *testing.T) {
 		l.Reconciles[99] = Reconcile{Result: "a\x1b" + strings.Repeat("x", 1000), Hooks: []Hook{{Name: "\u202e"}}}
 		l.clean()
 		last := l.Reconciles[len(l.Reconciles)-1]
-		if len(l.Reconciles) != MaxReconciles || len(last.Result) > maxWord || strings.ContainsAny(last.Result+last.Hooks[0].Name, "\x1b\u202e") {
+		if len(l.Reconciles) != maxReconciles || len(last.Result) > maxWord || strings.ContainsAny(last.Result+last.Hooks[0].Name, "\x1b\u202e") {
 			t.Errorf("got %d, %+v", len(l.Reconciles), last)
 		}
 	})
 }
 
 func TestServerStopsWithContext(t *testing.T) {
-	t.Run("the server stops with its context, and a used address is not an error [E5]", func(t *testing.T) {
+	t.Run("the server stops with its context, and a used address is not an error [V5]", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		first := httptest.NewServer(nil)
@@ -158,10 +158,10 @@ func TestServerStopsWithContext(t *testing.T) {
 			t.Error("want an error for a certificate that does not exist")
 		}
 	})
-	t.Run("the server logs errors to the log of the deployer [E5]", func(t *testing.T) {
+	t.Run("the server logs errors to the log of the deployer [V5]", func(t *testing.T) {
 		var logged string
 		log := funcr.New(func(_, line string) { logged += line }, funcr.Options{})
-		if errorLog := (&Server{Log: log}).server(tls.Certificate{}).ErrorLog; errorLog != nil {
+		if errorLog := (&Server{Log: log}).newServer(tls.Certificate{}).ErrorLog; errorLog != nil {
 			errorLog.Print("handshake")
 		}
 		if !strings.Contains(logged, "handshake") {

@@ -46,11 +46,11 @@ func (s *Store) Begin(item types.NamespacedName, now time.Time) *Recording {
 	if s == nil {
 		return nil
 	}
-	return &Recording{store: s, item: item, r: Reconcile{Began: now.UTC(), Trigger: s.trigger(item, now)}}
+	return &Recording{store: s, item: item, r: Reconcile{Began: now.UTC(), Trigger: s.getTrigger(item, now)}}
 }
 
-// trigger returns what has triggered a reconcile that begins now.
-func (s *Store) trigger(item types.NamespacedName, now time.Time) string {
+// getTrigger returns what has triggered a reconcile that begins now.
+func (s *Store) getTrigger(item types.NamespacedName, now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, known := s.items[item]
@@ -63,7 +63,7 @@ func (s *Store) trigger(item types.NamespacedName, now time.Time) string {
 	return TriggerEvent
 }
 
-// put stores a reconcile. The argument `next` is the time when the next reconcile is due, or zero if there is none.
+// put stores a reconcile. The next reconcile is due at the time next. If next is zero, there is none.
 func (s *Store) put(item types.NamespacedName, r *Reconcile, next time.Time) {
 	raw := r.encode()
 	s.mu.Lock()
@@ -82,9 +82,9 @@ func (s *Store) put(item types.NamespacedName, r *Reconcile, next time.Time) {
 		e.reconciles = append(e.reconciles, raw)
 		s.bytes += len(raw)
 	}
-	if len(e.reconciles) > MaxReconciles {
+	if len(e.reconciles) > maxReconciles {
 		s.bytes -= len(e.reconciles[0])
-		e.reconciles = append(make([][]byte, 0, MaxReconciles+1), e.reconciles[1:]...)
+		e.reconciles = append(make([][]byte, 0, maxReconciles+1), e.reconciles[1:]...)
 	}
 	for s.bytes > s.limit && s.recent.Len() > 1 {
 		s.forget(s.recent.Back())
@@ -126,8 +126,8 @@ func (s *Store) raw(item types.NamespacedName) [][]byte {
 	return append([][]byte(nil), element.Value.(*entry).reconciles...)
 }
 
-// word shortens a text, and removes line breaks and control characters.
-func word(s string) string {
+// shortenText shortens a text, and removes line breaks and control characters.
+func shortenText(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {
 			return contract.OneLine(s, maxWord)

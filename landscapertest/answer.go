@@ -25,30 +25,30 @@ type Input struct {
 // Answer is the function that a Fake runs in a call. Its result is the result of the call.
 type Answer func(ctx context.Context, in Input) error
 
-// Done returns an answer that returns nil.
-func Done() Answer { return Fail(nil) }
+// ReturnNil returns an answer that returns nil.
+func ReturnNil() Answer { return ReturnError(nil) }
 
-// Fail returns an answer that returns err.
-func Fail(err error) Answer {
+// ReturnError returns an answer that returns err.
+func ReturnError(err error) Answer {
 	return func(context.Context, Input) error { return err }
 }
 
-// Phase returns an answer that sets the item's phase and returns nil.
-func Phase(phase lsv1alpha1.DeployItemPhase) Answer {
-	return Change(func(status *lsv1alpha1.DeployItemStatus) { status.Phase = phase })
+// SetPhase returns an answer that sets the item's phase and returns nil.
+func SetPhase(phase lsv1alpha1.DeployItemPhase) Answer {
+	return UpdateStatus(func(status *lsv1alpha1.DeployItemStatus) { status.Phase = phase })
 }
 
-// Change returns an answer that changes the item's status and returns nil.
-func Change(change func(*lsv1alpha1.DeployItemStatus)) Answer {
+// UpdateStatus returns an answer that changes the item's status and returns nil.
+func UpdateStatus(change func(*lsv1alpha1.DeployItemStatus)) Answer {
 	return func(_ context.Context, in Input) error {
 		change(&in.Item.Status)
 		return nil
 	}
 }
 
-// Wait returns an answer that returns the result of deployerlib.WaitFor.
-func Wait(reason string, after time.Duration) Answer {
-	return Fail(deployerlib.WaitFor(reason, after))
+// ReturnWaitFor returns an answer that returns the result of deployerlib.WaitFor.
+func ReturnWaitFor(reason string, after time.Duration) Answer {
+	return ReturnError(deployerlib.WaitFor(reason, after))
 }
 
 // Panic returns an answer that panics with v.
@@ -56,9 +56,9 @@ func Panic(v any) Answer {
 	return func(context.Context, Input) error { panic(v) }
 }
 
-// Block returns an answer that waits until the channel `release` is closed, and then returns nil. If the call is
+// BlockUntil returns an answer that waits until the channel `release` is closed, and then returns nil. If the call is
 // cancelled first, the answer returns the cause of the cancellation.
-func Block(release <-chan struct{}) Answer {
+func BlockUntil(release <-chan struct{}) Answer {
 	return func(ctx context.Context, _ Input) error {
 		select {
 		case <-release:
@@ -69,21 +69,22 @@ func Block(release <-chan struct{}) Answer {
 	}
 }
 
-// UntilCancelled returns an answer that waits until the call is cancelled and then returns the cause of the
+// BlockUntilCancelled returns an answer that waits until the call is cancelled and then returns the cause of the
 // cancellation.
-func UntilCancelled() Answer { return Block(nil) }
+func BlockUntilCancelled() Answer { return BlockUntil(nil) }
 
-// IgnoreContext returns an answer that waits until the channel `release` is closed and then returns nil. The answer
-// continues to wait even if the call is cancelled.
-func IgnoreContext(release <-chan struct{}) Answer {
+// BlockIgnoringContext returns an answer that waits until the channel `release` is closed and then returns nil. The
+// answer continues to wait even if the call is cancelled.
+func BlockIgnoringContext(release <-chan struct{}) Answer {
 	return func(context.Context, Input) error {
 		<-release
 		return nil
 	}
 }
 
-// InTurn returns an answer that calls the given answers in order. It stops at the first error and returns this error.
-func InTurn(answers ...Answer) Answer {
+// RunInOrder returns an answer that calls the given answers in order. It stops at the first error and returns this
+// error.
+func RunInOrder(answers ...Answer) Answer {
 	return func(ctx context.Context, in Input) error {
 		for _, answer := range answers {
 			if err := answer(ctx, in); err != nil {
@@ -94,8 +95,8 @@ func InTurn(answers ...Answer) Answer {
 	}
 }
 
-// Both returns an answer that calls all given answers in order, even if some of them fail, and joins their errors.
-func Both(answers ...Answer) Answer {
+// RunAll returns an answer that calls all given answers in order, even if some of them fail, and joins their errors.
+func RunAll(answers ...Answer) Answer {
 	return func(ctx context.Context, in Input) error {
 		errs := make([]error, 0, len(answers))
 		for _, answer := range answers {

@@ -74,14 +74,14 @@ func readBlueprint(in *lsv1alpha1.Installation) (*blueprint, error) {
 	return b, nil
 }
 
-// items renders the deploy executions and returns their items.
-func (b *blueprint) items(values map[string]any) ([]itemTemplate, error) {
+// renderItems renders the deploy executions and returns their items.
+func (b *blueprint) renderItems(values map[string]any) ([]itemTemplate, error) {
 	var items []itemTemplate
 	for _, execution := range b.DeployExecutions {
 		var out struct {
 			DeployItems []itemTemplate `json:"deployItems"`
 		}
-		if err := b.render(execution, values, &out); err != nil {
+		if err := b.executeTemplate(execution, values, &out); err != nil {
 			return nil, fmt.Errorf("deploy execution %s: %w", execution.Name, err)
 		}
 		items = append(items, out.DeployItems...)
@@ -89,14 +89,14 @@ func (b *blueprint) items(values map[string]any) ([]itemTemplate, error) {
 	return items, nil
 }
 
-// exports renders the export executions and returns the exported values.
-func (b *blueprint) exports(values map[string]any) (map[string]json.RawMessage, error) {
+// renderExports renders the export executions and returns the exported values.
+func (b *blueprint) renderExports(values map[string]any) (map[string]json.RawMessage, error) {
 	exports := map[string]json.RawMessage{}
 	for _, execution := range b.ExportExecutions {
 		var out struct {
 			Exports map[string]json.RawMessage `json:"exports"`
 		}
-		if err := b.render(execution, values, &out); err != nil {
+		if err := b.executeTemplate(execution, values, &out); err != nil {
 			return nil, fmt.Errorf("export execution %s: %w", execution.Name, err)
 		}
 		maps.Copy(exports, out.Exports)
@@ -104,8 +104,8 @@ func (b *blueprint) exports(values map[string]any) (map[string]json.RawMessage, 
 	return exports, nil
 }
 
-// render renders the template of an execution and decodes the result into `out`.
-func (b *blueprint) render(execution lsv1alpha1.TemplateExecutor, values map[string]any, out any) error {
+// executeTemplate renders the template of an execution and decodes the result into `out`.
+func (b *blueprint) executeTemplate(execution lsv1alpha1.TemplateExecutor, values map[string]any, out any) error {
 	if execution.Type != lsv1alpha1.GOTemplateType {
 		return fmt.Errorf("%w: the template type %q", errUnsupported, execution.Type)
 	}
@@ -144,8 +144,8 @@ func templateFunctions() template.FuncMap {
 	return functions
 }
 
-// waves sorts names into groups so that each name depends only on names in earlier groups.
-func waves(dependsOn map[string][]string) ([][]string, error) {
+// groupByDependency sorts names into groups so that each name depends only on names in earlier groups.
+func groupByDependency(dependsOn map[string][]string) ([][]string, error) {
 	var out [][]string
 	done := map[string]bool{}
 	for len(done) < len(dependsOn) {

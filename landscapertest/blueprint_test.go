@@ -63,7 +63,7 @@ exportExecutions: [{name: e, type: GoTemplate, file: e.yaml}]`,
 	if err != nil {
 		t.Fatal(err)
 	}
-	items, err := b.items(map[string]any{"imports": map[string]any{"name": "first"}})
+	items, err := b.renderItems(map[string]any{"imports": map[string]any{"name": "first"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +74,11 @@ exportExecutions: [{name: e, type: GoTemplate, file: e.yaml}]`,
 	if diff := cmp.Diff([]string{"first after b", "b after "}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	exports, err := b.exports(map[string]any{"deployitems": map[string]any{"b": map[string]any{"host": "h"}}})
+	exports, err := b.renderExports(map[string]any{"deployitems": map[string]any{"b": map[string]any{"host": "h"}}})
 	if err != nil || string(exports["host"]) != `"h"` {
 		t.Errorf("exports() = %s, %v", exports, err)
 	}
-	if _, err := b.items(map[string]any{"imports": map[string]any{}}); err != nil {
+	if _, err := b.renderItems(map[string]any{"imports": map[string]any{}}); err != nil {
 		t.Errorf("got error %v for a quoted empty value", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestBlueprintRejectsTemplates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = b.items(map[string]any{"imports": map[string]any{}, "a": "text"})
+			_, err = b.renderItems(map[string]any{"imports": map[string]any{}, "a": "text"})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("items() = %v, want an error with %q", err, tc.want)
 			}
@@ -110,13 +110,13 @@ func TestBlueprintRejectsTemplates(t *testing.T) {
 	}
 }
 
-func TestWaves(t *testing.T) {
-	got, err := waves(map[string][]string{"d": {"b", "c"}, "b": {"a"}, "c": {"a"}, "a": nil})
+func TestGroupByDependency(t *testing.T) {
+	got, err := groupByDependency(map[string][]string{"d": {"b", "c"}, "b": {"a"}, "c": {"a"}, "a": nil})
 	if diff := cmp.Diff([][]string{{"a"}, {"b", "c"}, {"d"}}, got); diff != "" || err != nil {
 		t.Errorf("%s %v", diff, err)
 	}
 	for _, bad := range []map[string][]string{{"a": {"b"}, "b": {"a"}}, {"a": {"missing"}}} {
-		if got, err := waves(bad); err == nil {
+		if got, err := groupByDependency(bad); err == nil {
 			t.Errorf("waves(%v) = %v, want an error", bad, got)
 		}
 	}

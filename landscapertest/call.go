@@ -45,9 +45,9 @@ func newCall(ctx context.Context, in Input) *Call {
 	}
 }
 
-// Calls returns the calls for an item so far, in the order in which they began. If item is the zero value, it returns
-// the calls for all items.
-func (f *Fake) Calls(item types.NamespacedName) []Call {
+// ListCalls returns the calls for an item so far, in the order in which they began. If item is the zero value, it
+// returns the calls for all items.
+func (f *Fake) ListCalls(item types.NamespacedName) []Call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	calls := []Call{}
@@ -59,13 +59,13 @@ func (f *Fake) Calls(item types.NamespacedName) []Call {
 	return calls
 }
 
-// Count returns the number of calls for an item that have the given action. If item is the zero value, it counts the
-// calls for all items.
-func (f *Fake) Count(item types.NamespacedName, action contract.Action) int {
-	return countOf(f.Calls(item), action)
+// CountCalls returns the number of calls for an item that have the given action. If item is the zero value, it counts
+// the calls for all items.
+func (f *Fake) CountCalls(item types.NamespacedName, action contract.Action) int {
+	return countCalls(f.ListCalls(item), action)
 }
 
-func countOf(calls []Call, action contract.Action) int {
+func countCalls(calls []Call, action contract.Action) int {
 	n := 0
 	for i := range calls {
 		if calls[i].Action == action {
@@ -82,45 +82,45 @@ func (f *Fake) Forget() {
 	f.calls = nil
 }
 
-// Faults describes each pair of overlapping calls for the same item. deployerlib guarantees that there are no such
-// pairs. Tests with concurrency should check at the end that Faults returns nothing.
-func (f *Fake) Faults() []string {
+// OverlappingCalls describes each pair of overlapping calls for the same item. deployerlib guarantees that there are no
+// such pairs. Tests with concurrency should check at the end that OverlappingCalls returns nothing.
+func (f *Fake) OverlappingCalls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]string(nil), f.faults...)
+	return append([]string(nil), f.overlaps...)
 }
 
-// AwaitCall waits until the n-th call (counted from 1) for an item with the given action has begun, and returns the
+// WaitForCall waits until the n-th call (counted from 1) for an item with the given action has begun, and returns the
 // call. It returns an error if ctx is done before that.
-func (f *Fake) AwaitCall(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
-	return f.await(ctx, item, action, n, func(Call) bool { return true })
+func (f *Fake) WaitForCall(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
+	return f.waitFor(ctx, item, action, n, func(Call) bool { return true })
 }
 
-// AwaitReturn waits until the n-th call (counted from 1) for an item with the given action has returned, and returns
+// WaitForReturn waits until the n-th call (counted from 1) for an item with the given action has returned, and returns
 // the call. It returns an error if ctx is done before that.
-func (f *Fake) AwaitReturn(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
-	return f.await(ctx, item, action, n, func(c Call) bool { return c.Returned })
+func (f *Fake) WaitForReturn(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
+	return f.waitFor(ctx, item, action, n, func(c Call) bool { return c.Returned })
 }
 
-func (f *Fake) await(ctx context.Context, item types.NamespacedName, action contract.Action, n int, ok func(Call) bool) (Call, error) {
+func (f *Fake) waitFor(ctx context.Context, item types.NamespacedName, action contract.Action, n int, ok func(Call) bool) (Call, error) {
 	for {
 		f.mu.Lock()
 		changed := f.changed
 		f.mu.Unlock()
-		if call, found := nth(f.Calls(item), action, n); found && ok(call) {
+		if call, found := findCall(f.ListCalls(item), action, n); found && ok(call) {
 			return call, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return Call{}, fmt.Errorf("%w while waiting for call %d of %s for %s; calls so far: %d",
-				context.Cause(ctx), n, action, item, f.Count(item, action))
+				context.Cause(ctx), n, action, item, f.CountCalls(item, action))
 		}
 	}
 }
 
-// nth returns the n-th of the calls that have the given action.
-func nth(calls []Call, action contract.Action, n int) (Call, bool) {
+// findCall returns the n-th of the calls that have the given action.
+func findCall(calls []Call, action contract.Action, n int) (Call, bool) {
 	for i := range calls {
 		if calls[i].Action != action {
 			continue

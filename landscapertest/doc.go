@@ -4,10 +4,10 @@
 //
 //   - [Fake] is a deployer that logs every call. The test defines what each call does.
 //   - [Recorder] provides hooks that record their calls.
-//   - [Trace] records the steps of each reconcile, for golden files ([Golden]).
+//   - [Trace] records the steps of each reconcile, for golden files ([CompareGolden]).
 //   - [Landscaper] simulates Landscaper in both revisions of the contract. It creates and deletes items, hands out and
 //     interrupts jobs, and enforces timeouts. It can also install an Installation with an inline blueprint.
-//   - [Idempotent] checks that a second call of a patch function changes nothing.
+//   - [VerifyIdempotent] checks that a second call of a patch function changes nothing.
 //   - [StartManager] runs a deployer in a manager that stops with the test.
 //
 // Package faultnet counts the requests of a deployer and can make them fail.
@@ -19,5 +19,5 @@
 //	ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 //	di := ls.Item("default", "a", "example.com/my", config)
 //	if err := ls.Deploy(ctx, di); err != nil { … }
-//	done, err := ls.AwaitFinished(ctx, client.ObjectKeyFromObject(di))
+//	done, err := ls.WaitUntilFinished(ctx, client.ObjectKeyFromObject(di))
 package landscapertest

@@ -27,7 +27,7 @@ func ExampleLandscaper() {
 		if err := ls.Deploy(t.Context(), di); err != nil {
 			t.Fatal(err)
 		}
-		done, err := ls.AwaitFinished(t.Context(), client.ObjectKeyFromObject(di))
+		done, err := ls.WaitUntilFinished(t.Context(), client.ObjectKeyFromObject(di))
 		if err != nil || done.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
 			t.Fatalf("%v %+v", err, done.Status)
 		}
@@ -50,7 +50,7 @@ func ExampleLandscaper_Install() {
 // A Fake returns the answers that a test defines. It is useful in tests of hooks and of code that calls deployers.
 func ExampleFake() {
 	fake := landscapertest.NewFake().
-		On(contract.ActionReconcile, landscapertest.Wait("disk d1", time.Minute), landscapertest.Done())
+		QueueAnswers(contract.ActionReconcile, landscapertest.ReturnWaitFor("disk d1", time.Minute), landscapertest.ReturnNil())
 	for range 2 {
 		fmt.Println(fake.Reconcile(context.Background(), nil, &lsv1alpha1.DeployItem{}, nil))
 	}

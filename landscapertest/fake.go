@@ -20,54 +20,54 @@ import (
 // Fake is a deployer for tests. The test defines the answers to the calls of the Fake. By default, every call succeeds.
 // A Fake is safe for concurrent use. Create it with NewFake.
 type Fake struct {
-	mu      sync.Mutex
-	queues  map[contract.Action][]Answer
-	always  map[contract.Action]Answer
-	hooks   extension.ReconcileExtensionHooks
-	runtime deployerlib.Runtime
-	calls   []*Call
-	running map[types.NamespacedName]int
-	faults  []string
-	changed chan struct{} // closed and replaced whenever the field `calls` changes
+	mu             sync.Mutex
+	queuedAnswers  map[contract.Action][]Answer
+	defaultAnswers map[contract.Action]Answer
+	hooks          extension.ReconcileExtensionHooks
+	runtime        deployerlib.Runtime
+	calls          []*Call
+	running        map[types.NamespacedName]int
+	overlaps       []string
+	changed        chan struct{} // closed and replaced whenever the field `calls` changes
 }
 
 // NewFake returns a deployer whose calls all return nil.
 func NewFake() *Fake {
 	return &Fake{
-		queues:  map[contract.Action][]Answer{},
-		always:  map[contract.Action]Answer{},
-		running: map[types.NamespacedName]int{},
-		changed: make(chan struct{}),
+		queuedAnswers:  map[contract.Action][]Answer{},
+		defaultAnswers: map[contract.Action]Answer{},
+		running:        map[types.NamespacedName]int{},
+		changed:        make(chan struct{}),
 	}
 }
 
-// On queues answers for the next calls with the given action, for any item. When the queue is empty, the answer set by
-// Always applies. On returns f.
-func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
+// QueueAnswers queues answers for the next calls with the given action, for any item. When the queue is empty, the
+// answer that was set by SetDefaultAnswer applies. QueueAnswers returns f.
+func (f *Fake) QueueAnswers(action contract.Action, answers ...Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.queues[action] = append(f.queues[action], answers...)
+	f.queuedAnswers[action] = append(f.queuedAnswers[action], answers...)
 	return f
 }
 
-// Always sets the answer to those calls with the given action for which no answer is queued. If answer is nil, these
-// calls succeed. Always returns f.
-func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
+// SetDefaultAnswer sets the answer to those calls with the given action for which no answer is queued. If answer is
+// nil, these calls succeed. SetDefaultAnswer returns f.
+func (f *Fake) SetDefaultAnswer(action contract.Action, answer Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.always[action] = answer
+	f.defaultAnswers[action] = answer
 	return f
 }
 
-// Hook registers a hook. Call it before the deployer is added to a manager. Hook returns f.
-func (f *Fake) Hook(hook extension.ReconcileExtensionHook, hookTypes ...extension.HookType) *Fake {
+// RegisterHook registers a hook. Call it before the deployer is added to a manager. RegisterHook returns f.
+func (f *Fake) RegisterHook(hook extension.ReconcileExtensionHook, hookTypes ...extension.HookType) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hooks = f.hooks.RegisterHook(hook, hookTypes...)
 	return f
 }
 
-// ExtensionHooks returns the hooks that were registered with Hook.
+// ExtensionHooks returns the hooks that were registered with RegisterHook.
 func (f *Fake) ExtensionHooks() extension.ReconcileExtensionHooks {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,30 +92,30 @@ func (f *Fake) Runtime() deployerlib.Runtime {
 
 // Reconcile calls the answer for ActionReconcile.
 func (f *Fake) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.ActionReconcile, Input{Context: lsCtx, Item: di, Target: target})
+	return f.handleCall(ctx, contract.ActionReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // Delete calls the answer for ActionDelete.
 func (f *Fake) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.ActionDelete, Input{Context: lsCtx, Item: di, Target: target})
+	return f.handleCall(ctx, contract.ActionDelete, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // ForceReconcile calls the answer for ActionForceReconcile.
 func (f *Fake) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.ActionForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
+	return f.handleCall(ctx, contract.ActionForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // Abort calls the answer for ActionAbort.
 func (f *Fake) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.ActionAbort, Input{Context: lsCtx, Item: di, Target: target})
+	return f.handleCall(ctx, contract.ActionAbort, Input{Context: lsCtx, Item: di, Target: target})
 }
 
-// answer logs a call, runs the answer, and logs the end of the call. A panic also ends the call.
-func (f *Fake) answer(ctx context.Context, action contract.Action, in Input) (err error) {
+// handleCall logs a call, runs the answer, and logs the end of the call. A panic also ends the call.
+func (f *Fake) handleCall(ctx context.Context, action contract.Action, in Input) (err error) {
 	in.Action = action
-	call, answer := f.begin(ctx, in)
+	call, answer := f.startCall(ctx, in)
 	returned := false
-	defer func() { f.end(ctx, call, err, !returned) }()
+	defer func() { f.completeCall(ctx, call, err, !returned) }()
 	if answer != nil {
 		err = answer(ctx, in)
 	}
@@ -123,27 +123,27 @@ func (f *Fake) answer(ctx context.Context, action contract.Action, in Input) (er
 	return err
 }
 
-// begin logs a call. It records a fault if another call for the item is running. It returns the call and the answer to
-// it.
-func (f *Fake) begin(ctx context.Context, in Input) (*Call, Answer) {
+// startCall logs a call. It records a fault if another call for the item is running. It returns the call and the answer
+// to it.
+func (f *Fake) startCall(ctx context.Context, in Input) (*Call, Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	call := newCall(ctx, in)
 	f.running[call.Item]++
 	if n := f.running[call.Item]; n > 1 {
-		f.faults = append(f.faults, fmt.Sprintf("%s: %d calls ran at the same time; the newest call has the action %s", call.Item, n, call.Action))
+		f.overlaps = append(f.overlaps, fmt.Sprintf("%s: %d calls ran at the same time; the newest call has the action %s", call.Item, n, call.Action))
 	}
 	f.calls = append(f.calls, call)
 	f.notify()
-	answer := f.always[in.Action]
-	if queue := f.queues[in.Action]; len(queue) > 0 {
-		answer, f.queues[in.Action] = queue[0], slices.Clone(queue[1:])
+	answer := f.defaultAnswers[in.Action]
+	if queue := f.queuedAnswers[in.Action]; len(queue) > 0 {
+		answer, f.queuedAnswers[in.Action] = queue[0], slices.Clone(queue[1:])
 	}
 	return call, answer
 }
 
-// end logs the end of a call.
-func (f *Fake) end(ctx context.Context, call *Call, err error, panicked bool) {
+// completeCall logs the end of a call.
+func (f *Fake) completeCall(ctx context.Context, call *Call, err error, panicked bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running[call.Item]--
@@ -166,7 +166,7 @@ const ActionResume contract.Action = "resume"
 
 // Resume calls the answer for ActionResume.
 func (r Resuming) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return r.answer(ctx, ActionResume, Input{Item: di, Target: target})
+	return r.handleCall(ctx, ActionResume, Input{Item: di, Target: target})
 }
 
 var (

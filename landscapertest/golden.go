@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Golden fails the test if `got` differs from the content of the file at path. If update is true, Golden writes `got`
-// to the file instead. The parameter `update` is usually a flag of the test:
+// CompareGolden fails the test if got differs from the content of the file at path. If update is true, CompareGolden
+// writes got to the file instead. Usually, update is a flag of the test:
 //
 //	var update = flag.Bool("update", false, "rewrite the golden files")
-func Golden(t testing.TB, path, got string, update bool) {
+func CompareGolden(t testing.TB, path, got string, update bool) {
 	t.Helper()
 	if update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// Idempotent calls a patch function twice on each object and fails the test if the second call changes the object
+// VerifyIdempotent calls a patch function twice on each object and fails the test if the second call changes the object
 // again. A patch function must be idempotent because it is called again after a conflict. Pass objects in all relevant
 // states, for example with and without labels. Without objects, the test fails. The function receives copies, so the
 // objects are not changed.
-func Idempotent(t testing.TB, fn patch.Func, objects ...client.Object) {
+func VerifyIdempotent(t testing.TB, fn patch.Func, objects ...client.Object) {
 	t.Helper()
 	if len(objects) == 0 {
-		t.Errorf("Idempotent needs at least one object")
+		t.Errorf("VerifyIdempotent needs at least one object")
 	}
 	p := &patch.Patch{}
 	p.Append(fn)
 	for i, obj := range objects {
-		once, err := p.Preview(obj)
+		once, err := p.ApplyToCopy(obj)
 		if err != nil {
 			t.Errorf("object %d: first call: %v", i, err)
 			continue
 		}
-		twice, err := p.Preview(once)
+		twice, err := p.ApplyToCopy(once)
 		if err != nil {
 			t.Errorf("object %d: second call: %v", i, err)
 			continue

@@ -18,19 +18,19 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// listener records the output of a failing test.
-type listener struct {
+// fakeTB records the output of a failing test.
+type fakeTB struct {
 	testing.TB
 	said []string
 }
 
-func (l *listener) Helper() {}
+func (l *fakeTB) Helper() {}
 
-func (l *listener) Errorf(format string, args ...any) {
+func (l *fakeTB) Errorf(format string, args ...any) {
 	l.said = append(l.said, fmt.Sprintf(format, args...))
 }
 
-func TestIdempotent(t *testing.T) {
+func TestVerifyIdempotent(t *testing.T) {
 	appends := func(body map[string]any) error {
 		list, _ := body["list"].([]any)
 		body["list"] = append(list, "x")
@@ -64,8 +64,8 @@ func TestIdempotent(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := &listener{TB: t}
-			landscapertest.Idempotent(l, tc.fn, tc.objects...)
+			l := &fakeTB{TB: t}
+			landscapertest.VerifyIdempotent(l, tc.fn, tc.objects...)
 			if said := strings.Join(l.said, "\n"); tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
 				t.Errorf("said %q, want %q", said, tc.want)
 			}
@@ -86,8 +86,8 @@ func addFinalizer(body map[string]any) error {
 	return unstructured.SetNestedStringSlice(body, append(finalizers, cleanup), "metadata", "finalizers")
 }
 
-func TestIdempotentGuide(t *testing.T) {
+func TestVerifyIdempotentInGuide(t *testing.T) {
 	without, with := &corev1.ConfigMap{}, &corev1.ConfigMap{}
 	with.Finalizers = []string{"example.org/other", cleanup}
-	landscapertest.Idempotent(t, addFinalizer, without, with)
+	landscapertest.VerifyIdempotent(t, addFinalizer, without, with)
 }

@@ -58,7 +58,7 @@ func (l *Landscaper) Uninstall(ctx context.Context, installation types.Namespace
 		names := list.Items[i].Annotations[lsv1alpha1.ExecutionDependsOnAnnotation]
 		dependsOn[list.Items[i].Labels[lsv1alpha1.ExecutionManagedNameLabel]] = strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
 	}
-	order, err := waves(dependsOn)
+	order, err := groupByDependency(dependsOn)
 	if err != nil {
 		return fmt.Errorf("uninstall %s: %w", installation, err)
 	}
@@ -113,23 +113,23 @@ func (i *installer) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	imports, err := i.imports(ctx)
+	imports, err := i.readImports(ctx)
 	if err != nil {
 		return err
 	}
 	values := map[string]any{"imports": imports}
-	items, err := b.items(values)
+	items, err := b.renderItems(values)
 	if err != nil {
 		return err
 	}
-	exported, err := i.deployAll(ctx, items)
+	exported, err := i.applyItems(ctx, items)
 	if err != nil {
 		return err
 	}
 	values["deployitems"] = exported
-	exports, err := b.exports(values)
+	exports, err := b.renderExports(values)
 	if err != nil {
 		return err
 	}
-	return i.export(ctx, exports)
+	return i.writeExports(ctx, exports)
 }

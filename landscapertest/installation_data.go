@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// imports reads the values of the imports. For a Target import, the value is the complete Target object.
-func (i *installer) imports(ctx context.Context) (map[string]any, error) {
+// readImports reads the values of the imports. For a Target import, the value is the complete Target object.
+func (i *installer) readImports(ctx context.Context) (map[string]any, error) {
 	imports := map[string]any{}
 	for _, one := range i.in.Spec.Imports.Targets {
 		target := &lsv1alpha1.Target{}
@@ -32,7 +32,7 @@ func (i *installer) imports(ctx context.Context) (map[string]any, error) {
 		}
 	}
 	for _, one := range i.in.Spec.Imports.Data {
-		raw, err := i.importData(ctx, one)
+		raw, err := i.readDataImport(ctx, one)
 		if err != nil {
 			return nil, fmt.Errorf("import %s: %w", one.Name, err)
 		}
@@ -43,8 +43,8 @@ func (i *installer) imports(ctx context.Context) (map[string]any, error) {
 	return imports, nil
 }
 
-// importData returns an imported value as YAML.
-func (i *installer) importData(ctx context.Context, one lsv1alpha1.DataImport) ([]byte, error) {
+// readDataImport returns an imported value as YAML.
+func (i *installer) readDataImport(ctx context.Context, one lsv1alpha1.DataImport) ([]byte, error) {
 	switch {
 	case one.SecretRef != nil:
 		secret := &corev1.Secret{}
@@ -66,8 +66,8 @@ func decodeValue(raw []byte) (value any, err error) {
 	return value, err
 }
 
-// export writes the exports of an Installation to DataObjects.
-func (i *installer) export(ctx context.Context, exports map[string]json.RawMessage) error {
+// writeExports writes the exports of an Installation to DataObjects.
+func (i *installer) writeExports(ctx context.Context, exports map[string]json.RawMessage) error {
 	for _, one := range i.in.Spec.Exports.Data {
 		value, ok := exports[one.Name]
 		if !ok {

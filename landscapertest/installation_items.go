@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deployAll deploys the items of an Installation, each after its dependencies. It returns the values that the items
+// applyItems deploys the items of an Installation, each after its dependencies. It returns the values that the items
 // export.
-func (i *installer) deployAll(ctx context.Context, items []itemTemplate) (map[string]any, error) {
+func (i *installer) applyItems(ctx context.Context, items []itemTemplate) (map[string]any, error) {
 	templates, dependsOn := map[string]itemTemplate{}, map[string][]string{}
 	for _, item := range items {
 		if _, ok := templates[item.Name]; ok {
@@ -28,7 +28,7 @@ func (i *installer) deployAll(ctx context.Context, items []itemTemplate) (map[st
 		}
 		templates[item.Name], dependsOn[item.Name] = item, item.DependsOn
 	}
-	order, err := waves(dependsOn)
+	order, err := groupByDependency(dependsOn)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func (i *installer) deployAll(ctx context.Context, items []itemTemplate) (map[st
 	for _, wave := range order {
 		jobs := map[string]string{}
 		for _, name := range wave {
-			if jobs[name], err = i.deployTemplate(ctx, templates[name]); err != nil {
+			if jobs[name], err = i.applyTemplate(ctx, templates[name]); err != nil {
 				return nil, err
 			}
 		}
 		for _, name := range wave {
-			if exported[name], err = i.awaitExport(ctx, itemKey(i.in, name), jobs[name]); err != nil {
+			if exported[name], err = i.waitForExport(ctx, itemKey(i.in, name), jobs[name]); err != nil {
 				return nil, fmt.Errorf("deploy item %s: %w", name, err)
 			}
 		}
@@ -49,8 +49,8 @@ func (i *installer) deployAll(ctx context.Context, items []itemTemplate) (map[st
 	return exported, nil
 }
 
-// deployTemplate creates or updates an item, requests a run, and returns the ID of the job.
-func (i *installer) deployTemplate(ctx context.Context, item itemTemplate) (string, error) {
+// applyTemplate creates or updates an item, requests a run, and returns the ID of the job.
+func (i *installer) applyTemplate(ctx context.Context, item itemTemplate) (string, error) {
 	di, err := newItem(i.in, item)
 	if err != nil {
 		return "", err
@@ -60,15 +60,15 @@ func (i *installer) deployTemplate(ctx context.Context, item itemTemplate) (stri
 	switch {
 	case apierrors.IsNotFound(err):
 		owned := *i.ls
-		owned.options.ManagedBy, owned.options.DeployerType = i.in.Name, i.ls.options.DeployerType || i.ls.protocol.jobs()
+		owned.options.ManagedBy, owned.options.DeployerType = i.in.Name, i.ls.options.DeployerType || i.ls.protocol.hasJobs()
 		err = errors.Join(i.ls.EnsureContext(ctx, i.in.Namespace), owned.Create(ctx, di))
 	case err == nil:
 		changed := old.DeepCopy()
 		changed.Spec = di.Spec
-		i.ls.protocol.update(changed, i.ls.now())
+		i.ls.protocol.prepareUpdate(changed, i.ls.now())
 		err = i.ls.client.Patch(ctx, changed, client.MergeFrom(old))
 	}
-	if err != nil || !i.ls.protocol.jobs() {
+	if err != nil || !i.ls.protocol.hasJobs() {
 		return "", err
 	}
 	return i.ls.Trigger(ctx, keyOf(di))
@@ -103,10 +103,10 @@ func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.Deploy
 	return di, nil
 }
 
-// awaitExport waits for the end of a run. It returns the value that the item exports, or nil if the item exports
+// waitForExport waits for the end of a run. It returns the value that the item exports, or nil if the item exports
 // nothing. If the run did not succeed, it returns an error.
-func (i *installer) awaitExport(ctx context.Context, item types.NamespacedName, job string) (any, error) {
-	di, err := i.ls.AwaitJob(ctx, item, job)
+func (i *installer) waitForExport(ctx context.Context, item types.NamespacedName, job string) (any, error) {
+	di, err := i.ls.WaitForJob(ctx, item, job)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (c itemClient) patch(ctx context.Context, item types.NamespacedName, body m
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	if err := c.Patch(ctx, shell(item), client.RawPatch(types.MergePatchType, raw)); err != nil {
+	if err := c.Patch(ctx, newItemWithKey(item), client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return fmt.Errorf("patch deploy item %s: %w", item, err)
 	}
 	return nil
@@ -66,7 +66,7 @@ func (c itemClient) tryPatchStatus(ctx context.Context, item types.NamespacedNam
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	if err := c.Status().Patch(ctx, shell(item), client.RawPatch(types.MergePatchType, raw)); err != nil {
+	if err := c.Status().Patch(ctx, newItemWithKey(item), client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return fmt.Errorf("patch status of deploy item %s: %w", item, err)
 	}
 	return nil

@@ -40,7 +40,7 @@ type LandscaperOptions struct {
 	// DeployerType specifies whether items get the annotations deployer-type and deployer-target-name. Landscaper v0.68
 	// and later sets these annotations.
 	DeployerType bool
-	// Pickup, Progressing and Abort are the timeouts that Enforce applies. The defaults are those of Landscaper.
+	// Pickup, Progressing and Abort are the timeouts that ApplyTimeouts applies. The defaults are those of Landscaper.
 	// Progressing applies only to items without a spec.timeout.
 	Pickup, Progressing, Abort time.Duration
 	// Poll is the interval at which the methods that wait read an item. The default is 20 ms.
@@ -50,15 +50,15 @@ type LandscaperOptions struct {
 }
 
 // Landscaper simulates the parts of Landscaper that a deployer can observe, in either revision of the contract. Writes
-// of the deployer do not make its own writes fail, because these contain no resourceVersion or are retried after a
-// conflict. It is safe for concurrent use.
+// of the deployer do not make the writes of the Landscaper fail, because the latter contain no resourceVersion or are
+// retried after a conflict. It is safe for concurrent use.
 //
 // If ManagedBy and DeployerType are set, the deploy items contain the same values as those of the real Landscaper
 // v0.127.0. A test suite compares the deploy items of the simulated and the real Landscaper after an installation, an
 // update, an interrupt, a pickup timeout and a deletion. These differences remain:
 //
 //   - Items have no owner reference, because there is no Execution.
-//   - Enforce and Run apply a timeout at the first check after it has passed. The real Landscaper applies the timeout
+//   - ApplyTimeouts and Run apply a timeout at the first check after it has passed. The real Landscaper applies the timeout
 //     five seconds later.
 //   - The annotation revision cannot be compared, because no version of Landscaper that follows this revision can be
 //     built from modules.
@@ -86,7 +86,7 @@ func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 		o.Clock = clock.RealClock{}
 	}
 	l := &Landscaper{options: o}
-	l.protocol, l.client.Client = protocolOf(o.Revision, c)
+	l.protocol, l.client.Client = selectProtocol(o.Revision, c)
 	return l
 }
 
@@ -99,13 +99,13 @@ func (l *Landscaper) Item(namespace, name string, t lsv1alpha1.DeployItemType, c
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.Spec.Type = namespace, name, t
 	if config != nil {
-		di.Spec.Configuration = &runtime.RawExtension{Raw: rawOf(config)}
+		di.Spec.Configuration = &runtime.RawExtension{Raw: encodeConfig(config)}
 	}
 	return di
 }
 
-// rawOf returns config as JSON. If config cannot be marshalled, the result is a JSON string with the error.
-func rawOf(config any) []byte {
+// encodeConfig returns config as JSON. If config cannot be marshalled, the result is a JSON string with the error.
+func encodeConfig(config any) []byte {
 	switch v := config.(type) {
 	case string:
 		return []byte(v)
@@ -137,7 +137,7 @@ func (l *Landscaper) Deploy(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	if err := l.Create(ctx, di); err != nil {
 		return err
 	}
-	if !l.protocol.jobs() {
+	if !l.protocol.hasJobs() {
 		return nil
 	}
 	_, err := l.Trigger(ctx, keyOf(di))
@@ -151,7 +151,7 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 		di.Annotations = map[string]string{}
 	}
 	di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] = l.now()
-	l.protocol.create(di)
+	l.protocol.prepareCreate(di)
 	if l.options.DeployerType {
 		di.Annotations[lsv1alpha1.DeployerTypeAnnotation] = string(di.Spec.Type)
 		di.Annotations[lsv1alpha1.DeployerTargetNameAnnotation] = lsv1alpha1.NoTargetNameValue
@@ -160,7 +160,7 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 		}
 	}
 	if l.options.ManagedBy != "" {
-		l.manage(di)
+		l.addExecutionLabels(di)
 	}
 	if err := l.client.Create(ctx, di); err != nil {
 		return fmt.Errorf("create deploy item %s: %w", keyOf(di), err)
@@ -168,10 +168,10 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	return nil
 }
 
-// manage adds the labels of an Execution to an item. One of the labels is the name of the item's template; if it is
-// missing, manage sets it to the name of the item. It also adds the annotation that lists the dependencies of the item.
-// If the item has no dependencies, the value of this annotation is empty.
-func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
+// addExecutionLabels adds the labels of an Execution to an item. One of the labels is the name of the item's template;
+// if it is missing, addExecutionLabels sets it to the name of the item. It also adds the annotation that lists the
+// dependencies of the item. If the item has no dependencies, the value of this annotation is empty.
+func (l *Landscaper) addExecutionLabels(di *lsv1alpha1.DeployItem) {
 	if di.Labels == nil {
 		di.Labels = map[string]string{}
 	}
@@ -184,16 +184,16 @@ func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 // Trigger requests a run. Under the job-ID revision, it hands out a new job and returns the ID of the job. Under the
 // annotation revision, it sets the operation "reconcile" and returns "".
 func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (string, error) {
-	if !l.protocol.jobs() {
-		return "", l.Operate(ctx, item, lsv1alpha1.ReconcileOperation)
+	if !l.protocol.hasJobs() {
+		return "", l.SetOperation(ctx, item, lsv1alpha1.ReconcileOperation)
 	}
 	id := uuid.NewString()
-	return id, l.TriggerAs(ctx, item, id)
+	return id, l.TriggerWithJobID(ctx, item, id)
 }
 
-// TriggerAs hands out a job with the given ID. It changes only the fields that belong to the job. The phase and the
-// errors of the previous job remain.
-func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, jobID string) error {
+// TriggerWithJobID hands out a job with the given ID. It changes only the fields that belong to the job. The phase and
+// the errors of the previous job remain.
+func (l *Landscaper) TriggerWithJobID(ctx context.Context, item types.NamespacedName, jobID string) error {
 	now := l.now()
 	return l.client.patchStatus(ctx, item, map[string]any{
 		"jobID": jobID, "jobIDGenerationTime": now,
@@ -211,19 +211,19 @@ func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, conf
 		return err
 	}
 	old := di.DeepCopy()
-	if di.Spec.Configuration, err = withKindOf(di.Spec.Configuration, rawOf(config)); err != nil {
+	if di.Spec.Configuration, err = keepTypeMeta(di.Spec.Configuration, encodeConfig(config)); err != nil {
 		return fmt.Errorf("configuration of deploy item %s: %w", item, err)
 	}
-	l.protocol.update(di, l.now())
+	l.protocol.prepareUpdate(di, l.now())
 	if err := l.client.Patch(ctx, di, client.MergeFrom(old)); err != nil {
 		return fmt.Errorf("update deploy item %s: %w", item, err)
 	}
 	return nil
 }
 
-// withKindOf returns the new configuration. If it lacks apiVersion or kind, withKindOf copies the value from the old
-// configuration.
-func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, error) {
+// keepTypeMeta returns the new configuration. If it lacks apiVersion or kind, keepTypeMeta copies the value from the
+// old configuration.
+func keepTypeMeta(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, error) {
 	fields := map[string]json.RawMessage{}
 	if old != nil {
 		if err := json.Unmarshal(old.Raw, &fields); err != nil {
@@ -238,18 +238,18 @@ func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, e
 	return &runtime.RawExtension{Raw: raw}, err
 }
 
-// Operate sets the operation annotation. For "reconcile" and "abort", it also sets the annotation with the time of the
-// request.
-func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, operation lsv1alpha1.Operation) error {
+// SetOperation sets the operation annotation. For "reconcile" and "abort", it also sets the annotation with the time of
+// the request.
+func (l *Landscaper) SetOperation(ctx context.Context, item types.NamespacedName, operation lsv1alpha1.Operation) error {
 	timeKeys := map[lsv1alpha1.Operation]string{
 		lsv1alpha1.ReconcileOperation: lsv1alpha1.ReconcileTimestampAnnotation,
 		contract.AbortOperation:       contract.AbortTimestampAnnotation,
 	}
-	return l.client.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKeys[operation], l.now())})
+	return l.client.patch(ctx, item, map[string]any{"metadata": newOperationMetadata(operation, timeKeys[operation], l.now())})
 }
 
-// Annotate sets annotations. An annotation with an empty value is removed.
-func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, annotations map[string]string) error {
+// SetAnnotations sets annotations. An annotation with an empty value is removed.
+func (l *Landscaper) SetAnnotations(ctx context.Context, item types.NamespacedName, annotations map[string]string) error {
 	values := map[string]any{}
 	for key, value := range annotations {
 		values[key] = value
@@ -260,9 +260,9 @@ func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, an
 	return l.client.patch(ctx, item, map[string]any{"metadata": map[string]any{"annotations": values}})
 }
 
-// annotated returns metadata with the operation annotation. If `key` is not empty, the metadata also contains an
-// annotation with this key, whose value is the current time.
-func annotated(operation lsv1alpha1.Operation, key, now string) map[string]any {
+// newOperationMetadata returns metadata with the operation annotation. If `key` is not empty, the metadata also
+// contains an annotation with this key, whose value is the current time.
+func newOperationMetadata(operation lsv1alpha1.Operation, key, now string) map[string]any {
 	annotations := map[string]any{lsv1alpha1.OperationAnnotation: string(operation)}
 	if key != "" {
 		annotations[key] = now
@@ -275,8 +275,8 @@ func (l *Landscaper) Get(ctx context.Context, item types.NamespacedName) (*lsv1a
 	return l.client.get(ctx, item)
 }
 
-// shell returns an item that contains only its namespace and name.
-func shell(item types.NamespacedName) *lsv1alpha1.DeployItem {
+// newItemWithKey returns an item that contains only its namespace and name.
+func newItemWithKey(item types.NamespacedName) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
 }
 

@@ -23,38 +23,39 @@ import (
 // does. It then gives each item a job that requests the deletion, as soon as the previous item is gone. Delete returns
 // an error if a deletion fails.
 func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) error {
-	if l.protocol.jobs() {
-		if err := l.Mark(ctx, items...); err != nil {
+	if l.protocol.hasJobs() {
+		if err := l.MarkForDeletion(ctx, items...); err != nil {
 			return err
 		}
 	}
 	for _, item := range items {
-		if err := l.deleteOne(ctx, item); err != nil {
+		if err := l.requestDeletion(ctx, item); err != nil {
 			return err
 		}
-		if err := l.AwaitGone(ctx, item); err != nil {
+		if err := l.WaitForDeletion(ctx, item); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Mark sets the deletionTimestamp of items. Under the job-ID revision, this does not yet request their deletion.
-func (l *Landscaper) Mark(ctx context.Context, items ...types.NamespacedName) error {
+// MarkForDeletion sets the deletionTimestamp of items. Under the job-ID revision, this does not yet request their
+// deletion.
+func (l *Landscaper) MarkForDeletion(ctx context.Context, items ...types.NamespacedName) error {
 	for _, item := range items {
-		if err := l.client.Delete(ctx, shell(item)); client.IgnoreNotFound(err) != nil {
+		if err := l.client.Delete(ctx, newItemWithKey(item)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete deploy item %s: %w", item, err)
 		}
 	}
 	return nil
 }
 
-// deleteOne requests the deletion of an item. It returns nil if the item no longer exists.
-func (l *Landscaper) deleteOne(ctx context.Context, item types.NamespacedName) error {
-	if !l.protocol.jobs() {
-		return l.Mark(ctx, item)
+// requestDeletion requests the deletion of an item. It returns nil if the item no longer exists.
+func (l *Landscaper) requestDeletion(ctx context.Context, item types.NamespacedName) error {
+	if !l.protocol.hasJobs() {
+		return l.MarkForDeletion(ctx, item)
 	}
-	err := l.TriggerAs(ctx, item, uuid.NewString())
+	err := l.TriggerWithJobID(ctx, item, uuid.NewString())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -75,16 +76,16 @@ func (l *Landscaper) Interrupt(ctx context.Context, items ...types.NamespacedNam
 		if di.Status.JobID == di.Status.JobIDFinished {
 			continue
 		}
-		e := l.errorOf(interruptOperation, interruptOperation, "operation was interrupted")
-		if err := l.fail(ctx, di, e, false); err != nil {
+		e := l.newStatusError(interruptOperation, interruptOperation, "operation was interrupted")
+		if err := l.markFailed(ctx, di, e, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// errorOf returns an error in the form that Landscaper uses in the status.
-func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alpha1.ErrorCode) map[string]any {
+// newStatusError returns an error in the form that Landscaper uses in the status.
+func (l *Landscaper) newStatusError(operation, reason, message string, codes ...lsv1alpha1.ErrorCode) map[string]any {
 	now := l.now()
 	e := map[string]any{"operation": operation, "reason": reason, "message": message, "lastTransitionTime": now, "lastUpdateTime": now}
 	if len(codes) > 0 {
@@ -93,9 +94,9 @@ func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alp
 	return e
 }
 
-// fail ends the run of an item with the error e, without waiting for the deployer, as Landscaper does. If observe is
-// true, fail also sets observedGeneration to the generation of the item.
-func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[string]any, observe bool) error {
+// markFailed ends the run of an item with the error e, without waiting for the deployer, as Landscaper does. If observe
+// is true, markFailed also sets observedGeneration to the generation of the item.
+func (l *Landscaper) markFailed(ctx context.Context, di *lsv1alpha1.DeployItem, e map[string]any, observe bool) error {
 	last := map[string]any{"codes": nil} // a merge patch would otherwise keep the codes of the previous error
 	maps.Copy(last, e)
 	status := map[string]any{
@@ -105,21 +106,21 @@ func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[
 	if observe {
 		status["observedGeneration"] = di.Generation
 	}
-	l.protocol.fail(status, di, e, l.now())
+	l.protocol.addFailure(status, di, e, l.now())
 	return l.client.patchStatus(ctx, keyOf(di), status)
 }
 
-// Enforce checks the items of a namespace once and applies Landscaper's timeouts to them. If namespace is empty, it
-// checks the items of all namespaces. The pickup timeout applies in both revisions. The progressing timeout and the
+// ApplyTimeouts checks the items of a namespace once and applies Landscaper's timeouts to them. If namespace is empty,
+// it checks the items of all namespaces. The pickup timeout applies in both revisions. The progressing timeout and the
 // abort timeout apply only in the annotation revision.
-func (l *Landscaper) Enforce(ctx context.Context, namespace string) error {
+func (l *Landscaper) ApplyTimeouts(ctx context.Context, namespace string) error {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := l.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list deploy items: %w", err)
 	}
 	var errs []error
 	for i := range list.Items {
-		err := l.enforce(ctx, &list.Items[i])
+		err := l.applyItemTimeouts(ctx, &list.Items[i])
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, err)
 		}
@@ -127,7 +128,7 @@ func (l *Landscaper) Enforce(ctx context.Context, namespace string) error {
 	return errors.Join(errs...)
 }
 
-// Run calls Enforce repeatedly until ctx is done. It returns the error of ctx or of Enforce.
+// Run calls ApplyTimeouts repeatedly until ctx is done. It returns the error of ctx or of ApplyTimeouts.
 func (l *Landscaper) Run(ctx context.Context, namespace string) error {
 	ticker := time.NewTicker(l.options.Poll)
 	defer ticker.Stop()
@@ -136,26 +137,26 @@ func (l *Landscaper) Run(ctx context.Context, namespace string) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ticker.C:
-			if err := l.Enforce(ctx, namespace); err != nil && ctx.Err() == nil {
+			if err := l.ApplyTimeouts(ctx, namespace); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
 	}
 }
 
-// enforce applies the timeouts to one item.
-func (l *Landscaper) enforce(ctx context.Context, di *lsv1alpha1.DeployItem) error {
-	if since, pending := l.protocol.pendingSince(di); pending && l.over(since, l.options.Pickup) {
-		e := l.errorOf(lsv1alpha1.PickupTimeoutOperation, lsv1alpha1.PickupTimeoutReason,
+// applyItemTimeouts applies the timeouts to one item.
+func (l *Landscaper) applyItemTimeouts(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+	if since, pending := l.protocol.pendingSince(di); pending && l.isExpired(since, l.options.Pickup) {
+		e := l.newStatusError(lsv1alpha1.PickupTimeoutOperation, lsv1alpha1.PickupTimeoutReason,
 			fmt.Sprintf("no deployer has reconciled this deployitem within %d seconds", l.options.Pickup/time.Second), lsv1alpha1.ErrorTimeout)
-		return l.fail(ctx, di, e, l.protocol.jobs())
+		return l.markFailed(ctx, di, e, l.protocol.hasJobs())
 	}
-	return l.protocol.enforce(ctx, l, di)
+	return l.protocol.applyTimeouts(ctx, l, di)
 }
 
-// progressing returns the maximum duration of the item's current run. It returns false if no run has begun, or if
+// maxRunDuration returns the maximum duration of the item's current run. It returns false if no run has begun, or if
 // spec.timeout is 0, which means that there is no limit.
-func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool) {
+func (l *Landscaper) maxRunDuration(di *lsv1alpha1.DeployItem) (time.Duration, bool) {
 	if di.Status.LastReconcileTime == nil {
 		return 0, false
 	}
@@ -165,7 +166,7 @@ func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool
 	return di.Spec.Timeout.Duration, di.Spec.Timeout.Duration != 0
 }
 
-// over reports whether a time limit has passed. The limit is counted from the time in the parameter `since`.
-func (l *Landscaper) over(since time.Time, limit time.Duration) bool {
+// isExpired reports whether a time limit, which is counted from since, has passed.
+func (l *Landscaper) isExpired(since time.Time, limit time.Duration) bool {
 	return l.options.Clock.Since(since) >= limit
 }

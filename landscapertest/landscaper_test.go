@@ -26,9 +26,9 @@ var (
 	phases = lsv1alpha1.DeployItemPhases
 )
 
-// stage returns a Landscaper, a client and a fake clock. The Landscaper uses this clock, and both the Landscaper and
-// the client use the same fake API server.
-func stage(t *testing.T, o landscapertest.LandscaperOptions) (*landscapertest.Landscaper, client.Client, *testclock.FakeClock) {
+// newTestLandscaper returns a Landscaper, a client and a fake clock. The Landscaper uses this clock, and both the
+// Landscaper and the client use the same fake API server.
+func newTestLandscaper(t *testing.T, o landscapertest.LandscaperOptions) (*landscapertest.Landscaper, client.Client, *testclock.FakeClock) {
 	t.Helper()
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -40,8 +40,8 @@ func stage(t *testing.T, o landscapertest.LandscaperOptions) (*landscapertest.La
 	return landscapertest.NewLandscaper(c, o), c, clk
 }
 
-// set changes the status of the item, as a deployer would.
-func set(t *testing.T, c client.Client, change func(*lsv1alpha1.DeployItem)) {
+// updateStatus changes the status of the item, as a deployer would.
+func updateStatus(t *testing.T, c client.Client, change func(*lsv1alpha1.DeployItem)) {
 	t.Helper()
 	di := &lsv1alpha1.DeployItem{}
 	if err := c.Get(t.Context(), key, di); err != nil {
@@ -55,7 +55,7 @@ func set(t *testing.T, c client.Client, change func(*lsv1alpha1.DeployItem)) {
 
 func TestTrigger(t *testing.T) {
 	t.Run("Trigger sets the job ID under the job-ID revision", func(t *testing.T) {
-		ls, _, _ := stage(t, landscapertest.LandscaperOptions{ManagedBy: "exec", DeployerType: true})
+		ls, _, _ := newTestLandscaper(t, landscapertest.LandscaperOptions{ManagedBy: "exec", DeployerType: true})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, `{"a":1}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -67,13 +67,13 @@ func TestTrigger(t *testing.T) {
 		if s.JobID == "" || s.JobIDFinished != "" || s.JobIDGenerationTime == nil || s.TransitionTimes.TriggerTime == nil || s.Phase != "" {
 			t.Errorf("status = %+v, want a new job with its times and no phase", s)
 		}
-		if !contract.HasOurFinalizer(di) || di.Labels[lsv1alpha1.ExecutionManagedByLabel] != "exec" ||
+		if !contract.HasLandscaperFinalizer(di) || di.Labels[lsv1alpha1.ExecutionManagedByLabel] != "exec" ||
 			di.Annotations[lsv1alpha1.DeployerTypeAnnotation] != string(typ) || di.Annotations[lsv1alpha1.OperationAnnotation] != "" {
 			t.Errorf("metadata %+v", di.ObjectMeta)
 		}
 	})
 	t.Run("Trigger sets the annotation under the annotation revision", func(t *testing.T) {
-		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
+		ls, _, _ := newTestLandscaper(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestTriggerKeepsObservedGeneration(t *testing.T) {
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 1}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(di).WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if stored := get(t, c); stored.Status.ObservedGeneration == 0 {
+			if stored := getItem(t, c); stored.Status.ObservedGeneration == 0 {
 				stored.Status.ObservedGeneration = 1
 				if err := c.Status().Update(ctx, stored); err != nil {
 					return err
@@ -110,12 +110,12 @@ func TestTriggerKeepsObservedGeneration(t *testing.T) {
 	if _, err := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{}).Trigger(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	if got := get(t, c).Status; got.ObservedGeneration != 1 || got.JobID == "" {
+	if got := getItem(t, c).Status; got.ObservedGeneration != 1 || got.JobID == "" {
 		t.Errorf("status is %+v, want the observedGeneration of the deployer and a job", got)
 	}
 }
 
-func get(t *testing.T, c client.Client) *lsv1alpha1.DeployItem {
+func getItem(t *testing.T, c client.Client) *lsv1alpha1.DeployItem {
 	t.Helper()
 	di := &lsv1alpha1.DeployItem{}
 	if err := c.Get(t.Context(), key, di); err != nil {
@@ -125,7 +125,7 @@ func get(t *testing.T, c client.Client) *lsv1alpha1.DeployItem {
 }
 
 func TestUpdateReplacesTheConfiguration(t *testing.T) {
-	ls, _, _ := stage(t, landscapertest.LandscaperOptions{})
+	ls, _, _ := newTestLandscaper(t, landscapertest.LandscaperOptions{})
 	if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, `{"apiVersion":"a/v1","kind":"K","old":1}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +146,10 @@ func TestUpdateReplacesTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestEnforce(t *testing.T) {
+func TestApplyTimeouts(t *testing.T) {
 	enforce := func(t *testing.T, ls *landscapertest.Landscaper) lsv1alpha1.DeployItem {
 		t.Helper()
-		if err := ls.Enforce(t.Context(), ""); err != nil {
+		if err := ls.ApplyTimeouts(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 		di, err := ls.Get(t.Context(), key)
@@ -160,12 +160,12 @@ func TestEnforce(t *testing.T) {
 	}
 	t.Run("Enforce fails a job that was not picked up in time, and no other job", func(t *testing.T) {
 		for pickedUp, want := range map[bool]lsv1alpha1.DeployItemPhase{true: "", false: phases.Failed} {
-			ls, c, clk := stage(t, landscapertest.LandscaperOptions{})
+			ls, c, clk := newTestLandscaper(t, landscapertest.LandscaperOptions{})
 			if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 				t.Fatal(err)
 			}
 			if pickedUp {
-				set(t, c, func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = &metav1.Time{Time: t0} })
+				updateStatus(t, c, func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = &metav1.Time{Time: t0} })
 			}
 			clk.Step(landscapertest.DefaultPickup - time.Second)
 			if di := enforce(t, ls); di.Status.Phase != "" {
@@ -179,14 +179,14 @@ func TestEnforce(t *testing.T) {
 		}
 	})
 	t.Run("Enforce aborts an annotation run that exceeds its timeout, and fails it in the end", func(t *testing.T) {
-		ls, c, clk := stage(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
+		ls, c, clk := newTestLandscaper(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
 		}
-		if err := ls.Annotate(t.Context(), key, map[string]string{lsv1alpha1.OperationAnnotation: "", lsv1alpha1.ReconcileTimestampAnnotation: ""}); err != nil {
+		if err := ls.SetAnnotations(t.Context(), key, map[string]string{lsv1alpha1.OperationAnnotation: "", lsv1alpha1.ReconcileTimestampAnnotation: ""}); err != nil {
 			t.Fatal(err)
 		}
-		set(t, c, func(di *lsv1alpha1.DeployItem) {
+		updateStatus(t, c, func(di *lsv1alpha1.DeployItem) {
 			di.Status.Phase, di.Status.LastReconcileTime = phases.Progressing, &metav1.Time{Time: t0}
 		})
 		clk.Step(landscapertest.DefaultProgressing)
@@ -199,18 +199,18 @@ func TestEnforce(t *testing.T) {
 		}
 	})
 	t.Run("Interrupt ends only unfinished jobs", func(t *testing.T) {
-		ls, c, _ := stage(t, landscapertest.LandscaperOptions{})
+		ls, c, _ := newTestLandscaper(t, landscapertest.LandscaperOptions{})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if err := ls.Interrupt(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		di, err := ls.AwaitFinished(t.Context(), key)
+		di, err := ls.WaitUntilFinished(t.Context(), key)
 		if err != nil || di.Status.Phase != phases.Failed || di.Status.LastError.Reason != "InterruptOperation" {
 			t.Errorf("status %+v, %v", di.Status, err)
 		}
-		set(t, c, func(di *lsv1alpha1.DeployItem) { di.Status.Phase = phases.Succeeded })
+		updateStatus(t, c, func(di *lsv1alpha1.DeployItem) { di.Status.Phase = phases.Succeeded })
 		if err := ls.Interrupt(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
@@ -220,20 +220,20 @@ func TestEnforce(t *testing.T) {
 	})
 }
 
-func TestAwait(t *testing.T) {
-	ls, c, _ := stage(t, landscapertest.LandscaperOptions{})
+func TestWaitFor(t *testing.T) {
+	ls, c, _ := newTestLandscaper(t, landscapertest.LandscaperOptions{})
 	if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := ls.AwaitFinished(ctx, key); err == nil || !strings.Contains(err.Error(), "jobID") {
+	if _, err := ls.WaitUntilFinished(ctx, key); err == nil || !strings.Contains(err.Error(), "jobID") {
 		t.Errorf("got error %v, want one that contains the status", err)
 	}
-	set(t, c, func(di *lsv1alpha1.DeployItem) {
+	updateStatus(t, c, func(di *lsv1alpha1.DeployItem) {
 		di.Status.JobIDFinished, di.Status.Phase = di.Status.JobID, phases.Progressing
 	})
-	if _, err := ls.AwaitFinished(t.Context(), key); err == nil || !strings.Contains(err.Error(), "Progressing") {
+	if _, err := ls.WaitUntilFinished(t.Context(), key); err == nil || !strings.Contains(err.Error(), "Progressing") {
 		t.Errorf("got error %v for a finished job whose phase is not final", err)
 	}
 }

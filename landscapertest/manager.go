@@ -62,7 +62,7 @@ type Manager struct {
 
 	network *faultnet.Network
 	cancel  context.CancelFunc
-	ended   chan struct{}
+	done    chan struct{}
 	err     error
 	once    sync.Once
 	t       testing.TB
@@ -73,25 +73,25 @@ type Manager struct {
 // that args does not set are short. The test fails if the manager cannot start, ends unexpectedly or does not stop.
 func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs, options ...ManagerOption) *Manager {
 	t.Helper()
-	m := &Manager{Registry: prometheus.NewRegistry(), network: faultnet.NewNetwork(), ended: make(chan struct{}), t: t}
-	if err := m.make(cfg, args, options); err != nil {
+	m := &Manager{Registry: prometheus.NewRegistry(), network: faultnet.NewNetwork(), done: make(chan struct{}), t: t}
+	if err := m.create(cfg, args, options); err != nil {
 		t.Fatalf("create manager: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	m.cancel = cancel
 	go func() {
-		defer close(m.ended)
+		defer close(m.done)
 		m.err = m.Start(ctx)
 	}()
 	t.Cleanup(m.Stop)
-	if !m.awaitCaches(ctx) {
+	if !m.waitForCaches(ctx) {
 		t.Fatalf("the caches of the manager were not filled: %v", m.err)
 	}
 	return m
 }
 
-// make creates the manager and adds the deployers.
-func (m *Manager) make(cfg *rest.Config, args deployerlib.DeployerArgs, options []ManagerOption) error {
+// create creates the manager and adds the deployers.
+func (m *Manager) create(cfg *rest.Config, args deployerlib.DeployerArgs, options []ManagerOption) error {
 	scheme, err := Scheme()
 	if err != nil {
 		return err
@@ -134,13 +134,13 @@ func (m *Manager) shorten(args *deployerlib.DeployerArgs) {
 	}
 }
 
-// awaitCaches waits until the caches are filled or the manager has ended.
-func (m *Manager) awaitCaches(ctx context.Context) bool {
+// waitForCaches waits until the caches are filled or the manager has ended.
+func (m *Manager) waitForCaches(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
-		case <-m.ended:
+		case <-m.done:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -152,19 +152,19 @@ func (m *Manager) awaitCaches(ctx context.Context) bool {
 func (m *Manager) Stop() {
 	m.t.Helper()
 	m.once.Do(func() {
-		if err := m.End(); err != nil {
+		if err := m.Shutdown(); err != nil {
 			m.t.Errorf("manager: %v", err)
 		}
 	})
 }
 
-// End stops the manager as Stop does, and returns the error of the manager. It is for tests that expect an error.
-func (m *Manager) End() error {
+// Shutdown stops the manager as Stop does, and returns the error of the manager. It is for tests that expect an error.
+func (m *Manager) Shutdown() error {
 	m.cancel()
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	select {
-	case <-m.ended:
+	case <-m.done:
 		return m.err
 	case <-timer.C:
 		return errors.New("the manager did not end within a minute")
@@ -178,12 +178,12 @@ func (m *Manager) Kill() {
 	m.cancel()
 	m.once.Do(func() {
 		m.t.Cleanup(func() {
-			if err := m.End(); err != nil {
+			if err := m.Shutdown(); err != nil {
 				m.t.Log(fmt.Errorf("killed manager: %w", err))
 			}
 		})
 	})
 }
 
-// Ended returns a channel that is closed when the manager has ended.
-func (m *Manager) Ended() <-chan struct{} { return m.ended }
+// Done returns a channel that is closed when the manager has ended.
+func (m *Manager) Done() <-chan struct{} { return m.done }

@@ -14,7 +14,7 @@ import (
 
 // HookCall describes one call of a hook that a Recorder provides.
 type HookCall struct {
-	// Hook is the name that was passed to Recorder.Hook.
+	// Hook is the name that was passed to Recorder.NewHook.
 	Hook string
 	// Type is the hook type for which the hook was called.
 	Type extension.HookType
@@ -23,45 +23,47 @@ type HookCall struct {
 	Target *lsv1alpha1.Target
 }
 
-// Script determines the result of a hook that a Recorder provides. Like any hook, it may change the item.
-type Script func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) (*extension.HookResult, error)
+// HookAnswer determines the result of a hook that a Recorder provides. Like any hook, it may change the item.
+type HookAnswer func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) (*extension.HookResult, error)
 
 // Recorder provides hooks that record their calls. The zero value is ready to use. It is safe for concurrent use.
 type Recorder struct {
-	mu      sync.Mutex
-	calls   []HookCall
-	scripts map[string]map[extension.HookType]Script
+	mu          sync.Mutex
+	calls       []HookCall
+	hookAnswers map[string]map[extension.HookType]HookAnswer
 }
 
-// Hook returns a hook that records its calls under the given name. The hook returns nil unless On sets a script for it.
-func (r *Recorder) Hook(name string) extension.ReconcileExtensionHook {
+// NewHook returns a hook that records its calls under the given name. The hook returns nil unless SetHookAnswer sets a
+// HookAnswer for it.
+func (r *Recorder) NewHook(name string) extension.ReconcileExtensionHook {
 	return func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		r.mu.Lock()
 		r.calls = append(r.calls, HookCall{Hook: name, Type: t, Item: di.DeepCopy(), Target: target.DeepCopy()})
-		script := r.scripts[name][t]
+		answer := r.hookAnswers[name][t]
 		r.mu.Unlock()
-		if script == nil {
+		if answer == nil {
 			return nil, nil
 		}
-		return script(ctx, di, target)
+		return answer(ctx, di, target)
 	}
 }
 
-// On sets the script for calls of the named hook with the given hook type. If script is nil, these calls return nil.
-func (r *Recorder) On(name string, t extension.HookType, script Script) {
+// SetHookAnswer sets the answer to calls of the named hook with the given hook type. If answer is nil, these calls
+// return nil.
+func (r *Recorder) SetHookAnswer(name string, t extension.HookType, answer HookAnswer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.scripts == nil {
-		r.scripts = map[string]map[extension.HookType]Script{}
+	if r.hookAnswers == nil {
+		r.hookAnswers = map[string]map[extension.HookType]HookAnswer{}
 	}
-	if r.scripts[name] == nil {
-		r.scripts[name] = map[extension.HookType]Script{}
+	if r.hookAnswers[name] == nil {
+		r.hookAnswers[name] = map[extension.HookType]HookAnswer{}
 	}
-	r.scripts[name][t] = script
+	r.hookAnswers[name][t] = answer
 }
 
-// Returns returns a Script that always returns the given result and error.
-func Returns(result *extension.HookResult, err error) Script {
+// ReturnResult returns a HookAnswer that always returns the given result and error.
+func ReturnResult(result *extension.HookResult, err error) HookAnswer {
 	return func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 		return result, err
 	}

@@ -16,32 +16,32 @@ import (
 
 // protocol implements those parts of Landscaper that differ between the revisions of the contract.
 type protocol interface {
-	// jobs reports whether runs and deletions are requested with jobs. If not, the creation, update or deletion of an
+	// hasJobs reports whether runs and deletions are requested with jobs. If not, the creation, update or deletion of an
 	// item is itself the request.
-	jobs() bool
-	// create and update change an item before it is sent to the API server.
-	create(di *lsv1alpha1.DeployItem)
-	update(di *lsv1alpha1.DeployItem, now string)
-	// finished reports whether the run of an item has ended.
-	finished(di *lsv1alpha1.DeployItem) (bool, error)
+	hasJobs() bool
+	// prepareCreate and update change an item before it is sent to the API server.
+	prepareCreate(di *lsv1alpha1.DeployItem)
+	prepareUpdate(di *lsv1alpha1.DeployItem, now string)
+	// isFinished reports whether the run of an item has ended.
+	isFinished(di *lsv1alpha1.DeployItem) (bool, error)
 	// runSince returns the time when the current run was requested. If the revision does not record this time, runSince
 	// returns the time when the run began.
 	runSince(di *lsv1alpha1.DeployItem) *metav1.Time
-	// fail adds to `status` the fields with which Landscaper marks a run that it ends itself. The argument e is the
+	// addFailure adds to `status` the fields with which Landscaper marks a run that it ends itself. The argument e is the
 	// error of that run.
-	fail(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string)
+	addFailure(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string)
 	// pendingSince returns the time of a request for a run that no deployer has started yet. It returns false if there
 	// is no such request.
 	pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool)
-	// enforce applies the timeouts of a run that has started.
-	enforce(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error
+	// applyTimeouts applies the timeouts of a run that has started.
+	applyTimeouts(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error
 }
 
 var protocols = map[contract.Revision]protocol{contract.RevisionJobID: jobProtocol{}, contract.RevisionAnnotation: annotationProtocol{}}
 
-// protocolOf returns the protocol of a revision, and c. If the revision is unknown, protocolOf does not return c, but a
-// client whose calls all fail.
-func protocolOf(revision contract.Revision, c client.Client) (protocol, client.Client) {
+// selectProtocol returns the protocol of a revision, and c. If the revision is unknown, selectProtocol does not return
+// c, but a client whose calls all fail.
+func selectProtocol(revision contract.Revision, c client.Client) (protocol, client.Client) {
 	if p, ok := protocols[revision]; ok {
 		return p, c
 	}

@@ -15,18 +15,18 @@ import (
 // annotationProtocol implements [contract.RevisionAnnotation].
 type annotationProtocol struct{}
 
-func (annotationProtocol) jobs() bool { return false }
+func (annotationProtocol) hasJobs() bool { return false }
 
-func (annotationProtocol) create(di *lsv1alpha1.DeployItem) {
+func (annotationProtocol) prepareCreate(di *lsv1alpha1.DeployItem) {
 	di.Annotations[lsv1alpha1.OperationAnnotation] = string(lsv1alpha1.ReconcileOperation)
 }
 
-func (annotationProtocol) update(di *lsv1alpha1.DeployItem, now string) {
+func (annotationProtocol) prepareUpdate(di *lsv1alpha1.DeployItem, now string) {
 	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
 	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ReconcileTimestampAnnotation, now)
 }
 
-func (annotationProtocol) finished(di *lsv1alpha1.DeployItem) (bool, error) {
+func (annotationProtocol) isFinished(di *lsv1alpha1.DeployItem) (bool, error) {
 	s := di.Status
 	if hasPickupTimeout(di) && contract.IsFinal(s.Phase) {
 		return true, nil
@@ -39,28 +39,30 @@ func (annotationProtocol) runSince(di *lsv1alpha1.DeployItem) *metav1.Time {
 	return di.Status.LastReconcileTime
 }
 
-func (annotationProtocol) fail(map[string]any, *lsv1alpha1.DeployItem, map[string]any, string) {}
+func (annotationProtocol) addFailure(map[string]any, *lsv1alpha1.DeployItem, map[string]any, string) {
+}
 
 func (annotationProtocol) pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool) {
-	since, ok := annotationTime(di, lsv1alpha1.ReconcileTimestampAnnotation)
+	since, ok := parseAnnotationTime(di, lsv1alpha1.ReconcileTimestampAnnotation)
 	return since, ok && !hasPickupTimeout(di)
 }
 
-// enforce requests an abort if a run takes too long. If the abort also takes too long, enforce ends the run.
-func (annotationProtocol) enforce(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error {
+// applyTimeouts requests an abort if a run takes too long. If the abort also takes too long, applyTimeouts ends the
+// run.
+func (annotationProtocol) applyTimeouts(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error {
 	if contract.IsFinal(di.Status.Phase) {
 		return nil
 	}
-	if since, ok := annotationTime(di, contract.AbortTimestampAnnotation); ok {
-		if l.over(since, l.options.Abort) {
-			e := l.errorOf(contract.AbortingTimeoutOperation, contract.AbortingTimeoutReason,
+	if since, ok := parseAnnotationTime(di, contract.AbortTimestampAnnotation); ok {
+		if l.isExpired(since, l.options.Abort) {
+			e := l.newStatusError(contract.AbortingTimeoutOperation, contract.AbortingTimeoutReason,
 				"the deployer has not aborted this deployitem in time", lsv1alpha1.ErrorTimeout)
-			return l.fail(ctx, di, e, false)
+			return l.markFailed(ctx, di, e, false)
 		}
 		return nil
 	}
-	if limit, ok := l.progressing(di); ok && l.over(di.Status.LastReconcileTime.Time, limit) {
-		return l.Operate(ctx, keyOf(di), contract.AbortOperation)
+	if limit, ok := l.maxRunDuration(di); ok && l.isExpired(di.Status.LastReconcileTime.Time, limit) {
+		return l.SetOperation(ctx, keyOf(di), contract.AbortOperation)
 	}
 	return nil
 }
@@ -71,8 +73,8 @@ func hasPickupTimeout(di *lsv1alpha1.DeployItem) bool {
 	return e != nil && e.Reason == lsv1alpha1.PickupTimeoutReason
 }
 
-// annotationTime reads a time from an annotation.
-func annotationTime(di *lsv1alpha1.DeployItem, key string) (time.Time, bool) {
+// parseAnnotationTime reads a time from an annotation.
+func parseAnnotationTime(di *lsv1alpha1.DeployItem, key string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339, di.Annotations[key])
 	return t, err == nil
 }

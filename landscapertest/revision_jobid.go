@@ -16,15 +16,15 @@ import (
 // jobProtocol implements [contract.RevisionJobID].
 type jobProtocol struct{}
 
-func (jobProtocol) jobs() bool { return true }
+func (jobProtocol) hasJobs() bool { return true }
 
-func (jobProtocol) create(di *lsv1alpha1.DeployItem) {
+func (jobProtocol) prepareCreate(di *lsv1alpha1.DeployItem) {
 	di.Finalizers = append(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
 }
 
-func (jobProtocol) update(*lsv1alpha1.DeployItem, string) {}
+func (jobProtocol) prepareUpdate(*lsv1alpha1.DeployItem, string) {}
 
-func (jobProtocol) finished(di *lsv1alpha1.DeployItem) (bool, error) {
+func (jobProtocol) isFinished(di *lsv1alpha1.DeployItem) (bool, error) {
 	s := di.Status
 	if s.JobID == "" || s.JobID != s.JobIDFinished {
 		return false, nil
@@ -39,9 +39,9 @@ func (jobProtocol) runSince(di *lsv1alpha1.DeployItem) *metav1.Time {
 	return di.Status.JobIDGenerationTime
 }
 
-func (jobProtocol) fail(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string) {
+func (jobProtocol) addFailure(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string) {
 	status["jobIDFinished"] = di.Status.JobID
-	status["lastErrors"] = lastErrors(di.Status.LastErrors, e)
+	status["lastErrors"] = appendLastError(di.Status.LastErrors, e)
 	if di.Status.FirstError == nil {
 		status["firstError"] = e
 	}
@@ -57,16 +57,18 @@ func (jobProtocol) pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool) {
 	return s.JobIDGenerationTime.Time, !pickedUp
 }
 
-// enforce does nothing, because the deployer itself enforces the deadline of a job.
-func (jobProtocol) enforce(context.Context, *Landscaper, *lsv1alpha1.DeployItem) error { return nil }
+// applyTimeouts does nothing, because the deployer itself enforces the deadline of a job.
+func (jobProtocol) applyTimeouts(context.Context, *Landscaper, *lsv1alpha1.DeployItem) error {
+	return nil
+}
 
-// keptErrors is the maximum length of status.lastErrors.
-const keptErrors = 5
+// maxLastErrors is the maximum length of status.lastErrors.
+const maxLastErrors = 5
 
-// lastErrors appends e to the history and drops the oldest errors if there are too many.
-func lastErrors(history []*lsv1alpha1.Error, e map[string]any) []any {
+// appendLastError appends e to the history and drops the oldest errors if there are too many.
+func appendLastError(history []*lsv1alpha1.Error, e map[string]any) []any {
 	var out []any
-	for _, old := range history[max(0, len(history)+1-keptErrors):] {
+	for _, old := range history[max(0, len(history)+1-maxLastErrors):] {
 		out = append(out, old)
 	}
 	return append(out, e)

@@ -12,24 +12,24 @@ import (
 // TestRevisions checks that a Landscaper supports each revision of the contract. It also checks that all methods fail
 // for an unknown revision.
 func TestRevisions(t *testing.T) {
-	for _, revision := range contract.Revisions() {
+	for _, revision := range contract.AllRevisions() {
 		t.Run(string(revision)+" is supported [F52]", func(t *testing.T) {
-			ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: revision})
+			ls, _, _ := newTestLandscaper(t, landscapertest.LandscaperOptions{Revision: revision})
 			if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	t.Run("an unknown revision is an error [F52]", func(t *testing.T) {
-		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: "third"})
+		ls, _, _ := newTestLandscaper(t, landscapertest.LandscaperOptions{Revision: "third"})
 		ctx, di := t.Context(), ls.Item("ns", "a", typ, nil)
 		_, getErr := ls.Get(ctx, key)
 		_, triggerErr := ls.Trigger(ctx, key)
-		_, awaitErr := ls.AwaitFinished(ctx, key)
+		_, awaitErr := ls.WaitUntilFinished(ctx, key)
 		for name, err := range map[string]error{
 			"Deploy": ls.Deploy(ctx, di), "Create": ls.Create(ctx, di), "Get": getErr, "Trigger": triggerErr,
-			"Update": ls.Update(ctx, key, "{}"), "Operate": ls.Operate(ctx, key, contract.AbortOperation),
-			"AwaitFinished": awaitErr, "Mark": ls.Mark(ctx, key), "Delete": ls.Delete(ctx, key), "Enforce": ls.Enforce(ctx, "ns"),
+			"Update": ls.Update(ctx, key, "{}"), "Operate": ls.SetOperation(ctx, key, contract.AbortOperation),
+			"WaitUntilFinished": awaitErr, "Mark": ls.MarkForDeletion(ctx, key), "Delete": ls.Delete(ctx, key), "Enforce": ls.ApplyTimeouts(ctx, "ns"),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", name)

@@ -44,27 +44,27 @@ func (t *Trace) Forget(item types.NamespacedName) {
 	delete(t.steps, item)
 }
 
-// String returns the recorded reconciles of an item as text. The text contains nothing that varies between test runs.
+// Format returns the recorded reconciles of an item as text. The text contains nothing that varies between test runs.
 // Each step is one line. The steps of a reconcile follow a line with the number of the reconcile:
 //
-//	pass 1
+//	reconcile 1
 //	start → proceed
 //	contract → AfterResponsibilityCheck[0] → no opinion
 //	contract → proceed (NewJob)
 //	write → status
 //	call → reconcile
-func (t *Trace) String(item types.NamespacedName) string {
+func (t *Trace) Format(item types.NamespacedName) string {
 	var b strings.Builder
 	pass, inStart := 0, false
 	for _, s := range t.Steps(item) {
 		start := isStart(s)
 		if start && (!inStart || pass == 0) {
 			pass++
-			fmt.Fprintf(&b, "pass %d\n", pass)
+			fmt.Fprintf(&b, "reconcile %d\n", pass)
 		}
 		// The steps of hooks in the start phase come before the step of the phase itself.
 		inStart = start && s.Kind == deployerlib.StepHook
-		b.WriteString(lineOf(s) + "\n")
+		b.WriteString(formatStep(s) + "\n")
 	}
 	return b.String()
 }
@@ -72,24 +72,23 @@ func (t *Trace) String(item types.NamespacedName) string {
 // isStart reports whether a step belongs to the first phase of a reconcile.
 func isStart(s deployerlib.Step) bool {
 	return s.Kind == deployerlib.StepPhase && s.Name == "start" ||
-		s.Kind == deployerlib.StepHook && phaseOf(s.Name) == "start"
+		s.Kind == deployerlib.StepHook && findHookPhase(s.Name) == "start"
 }
 
-// phaseOf returns the phase in which a hook runs. The parameter `name` is the name of the hook's step, which has the
-// form "<Type> <name>".
-func phaseOf(name string) string {
+// findHookPhase returns the phase in which a hook runs. The name of the hook's step has the form "<Type> <name>".
+func findHookPhase(name string) string {
 	hookType, _, _ := strings.Cut(name, " ")
-	point, _ := extension.PointOf(extension.HookType(hookType))
+	point, _ := extension.GetHookPoint(extension.HookType(hookType))
 	return point.Phase
 }
 
-// lineOf returns one step as text.
-func lineOf(s deployerlib.Step) string {
+// formatStep returns one step as text.
+func formatStep(s deployerlib.Step) string {
 	line := ""
 	switch s.Kind {
 	case deployerlib.StepHook:
 		_, hook, _ := strings.Cut(s.Name, " ")
-		line = fmt.Sprintf("%s → %s → %s", phaseOf(s.Name), hook, opinion(s))
+		line = fmt.Sprintf("%s → %s → %s", findHookPhase(s.Name), hook, formatOutcome(s))
 	case deployerlib.StepPhase:
 		line = s.Name + " → " + s.Outcome
 	default:
@@ -104,8 +103,8 @@ func lineOf(s deployerlib.Step) string {
 	return line
 }
 
-// opinion returns the outcome that a hook requested.
-func opinion(s deployerlib.Step) string {
+// formatOutcome returns the outcome that a hook requested.
+func formatOutcome(s deployerlib.Step) string {
 	switch {
 	case s.Err != nil:
 		return "error"

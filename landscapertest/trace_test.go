@@ -33,7 +33,7 @@ func TestTrace(t *testing.T) {
 		"start → first → no opinion", "start → second → continue", "start → proceed", "contract → proceed (NewJob)",
 		"write → status", "operate → a → error: boom", "call → reconcile: boom", "",
 	}, "\n")
-	if got, want := trace.String(key), "pass 1\n"+one+"pass 2\n"+one; got != want {
+	if got, want := trace.Format(key), "reconcile 1\n"+one+"reconcile 2\n"+one; got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 	trace.Forget(key)
@@ -42,25 +42,25 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// failures is a testing.TB that counts failures.
-type failures struct {
+// countingTB is a testing.TB that counts failures.
+type countingTB struct {
 	testing.TB
 
 	count int
 }
 
-func (f *failures) Helper()               {}
-func (f *failures) Errorf(string, ...any) { f.count++ }
+func (f *countingTB) Helper()               {}
+func (f *countingTB) Errorf(string, ...any) { f.count++ }
 
-func TestGolden(t *testing.T) {
+func TestCompareGolden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "a.golden")
-	landscapertest.Golden(t, path, "text", true)
-	landscapertest.Golden(t, path, "text", false)
+	landscapertest.CompareGolden(t, path, "text", true)
+	landscapertest.CompareGolden(t, path, "text", false)
 	if raw, err := os.ReadFile(path); err != nil || string(raw) != "text" {
 		t.Errorf("%q, %v", raw, err)
 	}
-	probe := &failures{TB: t}
-	landscapertest.Golden(probe, path, "other", false)
+	probe := &countingTB{TB: t}
+	landscapertest.CompareGolden(probe, path, "other", false)
 	if probe.count != 1 {
 		t.Errorf("got %d failures for a file that differs, want 1", probe.count)
 	}

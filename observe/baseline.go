@@ -14,14 +14,16 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// Owned describes the state of an object after the item's last write. A Watcher compares later states with this state.
-type Owned struct {
+// BaselineObject describes the state of an object after the item's last write. A Watcher compares later states with
+// this state.
+type BaselineObject struct {
 	Object Object
 	// UID is the UID of the object. If it is empty, every UID matches.
 	UID types.UID
-	// Key is the ownership key of the object after the item's last write. If Key is empty, because the API server does
-	// not track the fields of the kind, only a deletion, a replacement or a change of the owner label counts as drift.
-	Key ownership.Key
+	// Fingerprint is the fingerprint of the object after the item's last write. If it is empty, because the API server
+	// does not track the fields of the kind, only a deletion, a replacement or a change of the owner label counts as
+	// drift.
+	Fingerprint ownership.Fingerprint
 	// Finishes means that the deletion of the object is no drift, because the object disappears after its work.
 	Finishes bool
 	// ResourceVersion is the resource version of the object after the item's last write. The Watcher ignores older
@@ -37,23 +39,23 @@ type expectation struct {
 	resource unique.Handle[schema.GroupVersionResource]
 	name     name
 	uid      types.UID
-	key      ownership.Key
+	key      ownership.Fingerprint
 	version  string
 	finishes bool
 	reported uint64 // the hash of the last reported drift, or 0
 }
 
 // object returns the object of the expectation.
-func (e *expectation) object() Object { return Object{e.resource.Value(), e.name.full()} }
+func (e *expectation) object() Object { return Object{e.resource.Value(), e.name.toNamespacedName()} }
 
-// share makes the expectation and the stored object use the same memory for equal texts.
-func (e *expectation) share(r *reduced) {
+// shareMemory makes the expectation and the stored object use the same memory for equal texts.
+func (e *expectation) shareMemory(r *storedObject) {
 	e.name = r.name
-	e.uid, e.key, e.version = shared(e.uid, r.uid), shared(e.key, r.key), shared(e.version, r.version)
+	e.uid, e.key, e.version = reuse(e.uid, r.uid), reuse(e.key, r.key), reuse(e.version, r.version)
 }
 
-// shared returns the stored text if both texts are equal. Otherwise it returns the first text.
-func shared[T ~string](text, stored T) T {
+// reuse returns the stored text if both texts are equal. Otherwise it returns the first text.
+func reuse[T ~string](text, stored T) T {
 	if text == stored {
 		return stored
 	}
@@ -78,8 +80,8 @@ func (b *baselines) find(gvr schema.GroupVersionResource, id name) *expectation 
 	return b.objects[gvr][id]
 }
 
-// add adds an expectation, or replaces the expectation for the same object. The parameter `before` contains the previous
-// expectations of the item. It may be nil.
+// add adds an expectation, or replaces the expectation for the same object. The previous expectations of the item are
+// in before, which may be nil.
 func (b *baselines) add(e *expectation, before *baseline) {
 	gvr := e.resource.Value()
 	if b.objects[gvr] == nil {
@@ -109,8 +111,8 @@ func (b *baselines) remove(old *baseline) {
 	}
 }
 
-// in iterates over the expectations for the objects in a scope.
-func (b *baselines) in(within scope) iter.Seq[*expectation] {
+// listIn iterates over the expectations for the objects in a scope.
+func (b *baselines) listIn(within scope) iter.Seq[*expectation] {
 	return func(yield func(*expectation) bool) {
 		for id, e := range b.objects[within.resource] {
 			if within.contains(id) && !yield(e) {
@@ -122,16 +124,16 @@ func (b *baselines) in(within scope) iter.Seq[*expectation] {
 
 // hasAny reports whether an item expects an object in a scope.
 func (b *baselines) hasAny(within scope) bool {
-	for range b.in(within) {
+	for range b.listIn(within) {
 		return true
 	}
 	return false
 }
 
-// itemsIn returns the items that expect an object in a scope.
-func (b *baselines) itemsIn(within scope) sets.Set[types.UID] {
+// listItems returns the items that expect an object in a scope.
+func (b *baselines) listItems(within scope) sets.Set[types.UID] {
 	items := sets.New[types.UID]()
-	for e := range b.in(within) {
+	for e := range b.listIn(within) {
 		items.Insert(e.baseline.item)
 	}
 	return items
@@ -141,7 +143,7 @@ func (b *baselines) itemsIn(within scope) sets.Set[types.UID] {
 // resource versions of the target start again at lower values, so a comparison with an earlier version no longer shows
 // which state is older.
 func (b *baselines) resetVersions(within scope) {
-	for e := range b.in(within) {
+	for e := range b.listIn(within) {
 		e.version = ""
 	}
 }
@@ -167,14 +169,14 @@ func (w *Watcher) Suspend(item types.UID) {
 // states. It therefore also detects changes that were made before the watch began. It calls the functions that OnDrift
 // registered before it returns. Objects whose resource is not watched yet are compared as soon as the resource is
 // watched.
-func (w *Watcher) SetBaseline(item types.UID, objects []Owned) {
+func (w *Watcher) SetBaseline(item types.UID, objects []BaselineObject) {
 	w.mu.Lock()
 	before, now := w.baselines.items[item], &baseline{item: item, objects: make([]expectation, len(objects))}
 	w.baselines.items[item] = now
 	for i, o := range objects {
 		e := &now.objects[i]
 		*e = expectation{
-			baseline: now, resource: unique.Make(o.Object.Resource), name: nameOf(o.Object.NamespacedName), uid: o.UID, key: o.Key,
+			baseline: now, resource: unique.Make(o.Object.Resource), name: newName(o.Object.NamespacedName), uid: o.UID, key: o.Fingerprint,
 			version: o.ResourceVersion, finishes: o.Finishes,
 		}
 		w.baselines.add(e, before)
@@ -185,9 +187,9 @@ func (w *Watcher) SetBaseline(item types.UID, objects []Owned) {
 		e := &now.objects[i]
 		drifts = w.compare(drifts, e.resource.Value(), e.name, false)
 	}
-	w.endIdle()
+	w.stopIdle()
 	w.mu.Unlock()
-	w.emit(drifts)
+	w.notifyDrift(drifts)
 }
 
 // Forget removes the objects that SetBaseline has set for an item. Call it when the item is deleted or another process
@@ -198,47 +200,47 @@ func (w *Watcher) Forget(item types.UID) {
 	w.baselines.remove(w.baselines.items[item])
 	delete(w.baselines.items, item)
 	w.inventories.remove(item)
-	w.endIdle()
+	w.stopIdle()
 }
 
 // compareAll compares all expectations for a scope with the known states. It is called after a watch has received a
 // complete list. The caller holds the lock.
 func (w *Watcher) compareAll(within scope) []Drift {
 	var drifts []Drift
-	for e := range w.baselines.in(within) {
+	for e := range w.baselines.listIn(within) {
 		drifts = w.compare(drifts, within.resource, e.name, false)
 	}
 	return drifts
 }
 
-// compare compares an object with its expectation, and appends a Drift if it finds one that was not reported yet. The
-// argument `deleted` means that the watch has just reported a deletion of the object. The caller holds the lock.
+// compare compares an object with its expectation, and appends a Drift if it finds one that was not reported yet. If
+// deleted is true, the watch has just reported a deletion of the object. The caller holds the lock.
 func (w *Watcher) compare(drifts []Drift, gvr schema.GroupVersionResource, id name, deleted bool) []Drift {
 	e := w.baselines.find(gvr, id)
 	if e == nil || e.baseline.suspended {
 		return drifts
 	}
-	s := w.storeFor(gvr, id.namespace.Value())
+	s := w.findStore(gvr, id.namespace.Value())
 	if s == nil || !s.synced {
 		return drifts
 	}
 	r := s.objects[id]
 	if r != nil {
-		e.share(r)
+		e.shareMemory(r)
 	}
 	switch {
-	case r != nil && version.Older(r.version, e.version):
+	case r != nil && version.IsOlder(r.version, e.version):
 		return drifts // the state r is older than the item's own write
-	case r == nil && !deleted && version.Older(s.version, e.version):
+	case r == nil && !deleted && version.IsOlder(s.version, e.version):
 		return drifts // the watch has not seen the item's write yet
 	}
-	drift := Drift{Item: e.baseline.item, Object: e.object(), UID: e.uid, Reason: e.driftReason(r)}
+	drift := Drift{Item: e.baseline.item, Object: e.object(), UID: e.uid, Reason: e.getDriftReason(r)}
 	if !e.recordReported(drift.Reason, r) {
 		return drifts
 	}
 	if r != nil {
-		state := r.state()
-		drift.By, drift.Finalizers = state.By, state.Finalizers
+		state := r.toState()
+		drift.Changes, drift.Finalizers = state.Changes, state.Finalizers
 	}
 	return append(drifts, drift)
 }
@@ -251,14 +253,14 @@ func (e *expectation) isSame(now *expectation) bool {
 }
 
 // recordReported records a drift as reported. It returns true if there is a drift that was not reported before.
-func (e *expectation) recordReported(reason DriftReason, r *reduced) bool {
+func (e *expectation) recordReported(reason DriftReason, r *storedObject) bool {
 	var state uint64
 	if reason != "" {
 		text := string(reason)
 		if r != nil {
 			text += " " + string(r.uid) + " " + r.item.Value() + " " + string(r.key)
 		}
-		state = keyOf(text)
+		state = hashKey(text)
 	}
 	if state == e.reported {
 		return false
@@ -267,8 +269,8 @@ func (e *expectation) recordReported(reason DriftReason, r *reduced) bool {
 	return reason != ""
 }
 
-// driftReason returns how an object differs from the expectation, or "" if it does not differ.
-func (e *expectation) driftReason(r *reduced) DriftReason {
+// getDriftReason returns how an object differs from the expectation, or "" if it does not differ.
+func (e *expectation) getDriftReason(r *storedObject) DriftReason {
 	switch {
 	case e.finishes && (r == nil || r.uid == e.uid && r.deleting):
 		return ""
@@ -276,7 +278,7 @@ func (e *expectation) driftReason(r *reduced) DriftReason {
 		return DriftReasonDeleted
 	case e.uid != "" && r.uid != e.uid:
 		return DriftReasonReplaced
-	case r.owner() != e.baseline.item:
+	case r.getItem() != e.baseline.item:
 		return DriftReasonRelabelled
 	case r.deleting:
 		return DriftReasonDeleting

@@ -50,8 +50,9 @@ func (c *callbacks[F]) list(w *Watcher) []F {
 // must not block. The returned function ends the registration.
 func (w *Watcher) OnDrift(f func(Drift)) (stop func()) { return w.drift.register(w, f) }
 
-// OnChange registers a function that is called whenever an object with the item's label changes, even if only its status
-// changes. Use it to wait until objects are ready. f must not block. The returned function ends the registration.
+// OnChange registers a function that is called whenever an object with the item's label changes, even if only its
+// status changes. Use it to wait until objects are ready. f must not block. The returned function ends the
+// registration.
 func (w *Watcher) OnChange(item types.UID, f func(Object)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,9 +70,9 @@ func (w *Watcher) OnChange(item types.UID, f func(Object)) (stop func()) {
 	}
 }
 
-// OnObjectChange registers a function that is called with the UID of an item whenever a whole object of the item changes
-// that WatchObjects has stored. If the watch was interrupted, f is called afterwards for each object that changed in the
-// meantime. f must not block. The returned function ends the registration.
+// OnObjectChange registers a function that is called with the UID of an item whenever a whole object of the item
+// changes that WatchObjects has stored. If the watch was interrupted, f is called afterwards for each object that
+// changed in the meantime. f must not block. The returned function ends the registration.
 func (w *Watcher) OnObjectChange(f func(item types.UID)) (stop func()) {
 	return w.objectChange.register(w, f)
 }
@@ -83,15 +84,15 @@ func (w *Watcher) OnWatchLost(f func(item types.UID)) (stop func()) {
 	return w.watchLost.register(w, f)
 }
 
-// OnUnknownObject registers a function that is called with the UID of an item if a watch reports an object with the marks
-// of the item that its inventory does not contain (see SetInventory). f must not block. The returned function ends the
-// registration.
+// OnUnknownObject registers a function that is called with the UID of an item if a watch reports an object with the
+// marks of the item that its inventory does not contain (see SetInventory). f must not block. The returned function
+// ends the registration.
 func (w *Watcher) OnUnknownObject(f func(item types.UID)) (stop func()) {
 	return w.unknown.register(w, f)
 }
 
-// emit calls the functions that OnDrift registered.
-func (w *Watcher) emit(drifts []Drift) {
+// notifyDrift calls the functions that OnDrift registered.
+func (w *Watcher) notifyDrift(drifts []Drift) {
 	if len(drifts) == 0 {
 		return
 	}
@@ -103,8 +104,8 @@ func (w *Watcher) emit(drifts []Drift) {
 	}
 }
 
-// callUnknown calls the functions that OnUnknownObject registered for each of the items.
-func (w *Watcher) callUnknown(items ...types.UID) {
+// notifyUnknown calls the functions that OnUnknownObject registered for each of the items.
+func (w *Watcher) notifyUnknown(items ...types.UID) {
 	affected := sets.New(items...).Delete("")
 	if len(affected) == 0 {
 		return
@@ -117,8 +118,8 @@ func (w *Watcher) callUnknown(items ...types.UID) {
 	}
 }
 
-// changeFuncs returns the functions that OnChange registered for an item.
-func (w *Watcher) changeFuncs(item types.UID) []func(Object) {
+// listChangeFuncs returns the functions that OnChange registered for an item.
+func (w *Watcher) listChangeFuncs(item types.UID) []func(Object) {
 	w.mu.Lock()
 	c := w.change[item]
 	w.mu.Unlock()

@@ -31,8 +31,8 @@ type Coverage struct {
 	Namespaces []string
 	// Missing lists the requested namespaces that are not watched, sorted.
 	Missing []string
-	// Reason explains in one line why the whole cluster is not watched. It is empty if Scope is ScopeCluster.
-	Reason string
+	// Message explains in one line why the whole cluster is not watched. It is empty if Scope is ScopeCluster.
+	Message string
 	// NotServed means that nothing is watched because the target did not serve the resource. This may change at any
 	// time, so call Watch again, at the latest when an object of the resource exists (see Watcher.MarkServed).
 	NotServed bool
@@ -41,14 +41,14 @@ type Coverage struct {
 	Refused bool
 }
 
-// Covers reports whether the watches detect drift of objects in the given namespace. An empty namespace stands for
+// Contains reports whether the watches detect drift of objects in the given namespace. An empty namespace stands for
 // cluster-scoped objects.
-func (c Coverage) Covers(namespace string) bool {
+func (c Coverage) Contains(namespace string) bool {
 	return c.Scope == ScopeCluster || c.Scope == ScopeNamespaces && slices.Contains(c.Namespaces, namespace)
 }
 
-// Complete reports whether the watches detect drift of all requested objects.
-func (c Coverage) Complete() bool {
+// IsComplete reports whether the watches detect drift of all requested objects.
+func (c Coverage) IsComplete() bool {
 	return c.Scope == ScopeCluster || c.Scope == ScopeNamespaces && len(c.Missing) == 0
 }
 
@@ -63,12 +63,12 @@ func (c Coverage) Complete() bool {
 func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespaces ...string) (Coverage, error) {
 	waiting, cancel := context.WithTimeout(ctx, w.opts.SyncTimeout)
 	defer cancel()
-	reason := w.openStore(storedScope(gvr, "")).wait(waiting)
+	reason := w.openStore(newStoredScope(gvr, "")).wait(waiting)
 	if reason == nil {
 		return Coverage{Scope: ScopeCluster}, ctx.Err()
 	}
 	namespaces = slices.Sorted(maps.Keys(sets.New(namespaces...).Delete("")))
-	none := Coverage{Scope: ScopeNone, Missing: namespaces, Reason: reason.Error()}
+	none := Coverage{Scope: ScopeNone, Missing: namespaces, Message: reason.Error()}
 	refused, ok := errors.AsType[*refusal](reason)
 	if !ok || !refused.forbidden || len(namespaces) == 0 {
 		none.NotServed, none.Refused = ok && refused.missing, ok && !refused.missing
@@ -80,14 +80,14 @@ func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, na
 // watchNamespaces watches each of the given namespaces, because the target refuses to watch the whole cluster for the
 // given reason.
 func (w *Watcher) watchNamespaces(ctx context.Context, gvr schema.GroupVersionResource, namespaces []string, reason error) Coverage {
-	openings := make([]opening, 0, len(namespaces))
+	openings := make([]openResult, 0, len(namespaces))
 	for _, namespace := range namespaces {
-		openings = append(openings, w.openStore(storedScope(gvr, namespace)))
+		openings = append(openings, w.openStore(newStoredScope(gvr, namespace)))
 	}
-	c := Coverage{Scope: ScopeNamespaces, Reason: reason.Error(), Refused: true}
+	c := Coverage{Scope: ScopeNamespaces, Message: reason.Error(), Refused: true}
 	for i, o := range openings {
 		if err := o.wait(ctx); err != nil {
-			c.Missing, c.Reason = append(c.Missing, namespaces[i]), err.Error()
+			c.Missing, c.Message = append(c.Missing, namespaces[i]), err.Error()
 			refused, ok := errors.AsType[*refusal](err)
 			c.Refused = c.Refused && ok && !refused.missing
 			continue

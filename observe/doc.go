@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe detects, without polling, changes of objects in a cluster, and decides when an item must run because of
-// them. It has four parts: sources, baselines, subscriptions and triggers.
+// Package observe detects, without polling, changes of objects in a cluster, and decides when an item must run because
+// of them. It has four parts: sources, baselines, subscriptions and triggers.
 //
-// A Watcher serves one cluster. It watches the metadata of objects that carry the owner label, with one watch (a source)
-// per resource. For each object it stores about 400 bytes: the names, the UID and the ownership key, which changes when a
-// field that the item owns is changed or removed (see package ownership). SetBaseline specifies the state of an item's
-// objects after its last write. The Watcher reports each deviation as a Drift:
+// A Watcher serves one cluster. It watches the metadata of objects that carry the owner label, with one watch (a
+// source) per resource. For each object it stores about 400 bytes: the names, the UID and the fingerprint, which
+// changes when a field that the item owns is changed or removed (see package ownership). SetBaseline specifies the
+// state of an item's objects after its last write. The Watcher reports each deviation as a Drift:
 //
 //	w := observe.New(client, observe.Options{})
 //	w.Start(ctx)
@@ -17,8 +17,8 @@
 //	…                                                 // apply
 //	w.SetBaseline(item, owned)                        // the run is over
 //
-// After a restart, call SetBaseline with the content of the inventory. SetBaseline then reports the changes that happened
-// in the meantime.
+// After a restart, call SetBaseline with the content of the inventory. SetBaseline then reports the changes that
+// happened in the meantime.
 //
 // # Coverage
 //
@@ -30,7 +30,7 @@
 //
 // # Get
 //
-// Get returns the current state of an object from memory. If its UID and ownership key are the expected ones, the
+// Get returns the current state of an object from memory. If its UID and fingerprint are the expected ones, the
 // object need not be written.
 //
 // # Whole objects
@@ -41,16 +41,18 @@
 // # Subscriptions
 //
 // A Subscription reports the first change of objects that need not carry the owner label, such as a Secret to which an
-// item refers. ForObject and ForLabels select the objects. Subscriptions to objects of the same resource share one watch.
+// item refers. ForObject and ForLabels select the objects. Subscriptions to objects of the same resource share one
+// watch.
 //
 // # Triggers
 //
-// Triggers collects the reasons to run an item, such as a Drift, and asks for a reconcile when the first of them is due.
+// Triggers collects the reasons to run an item, such as a Drift, and asks for a reconcile when the first of them is
+// due.
 //
 // # Fights
 //
-// Two controllers that set different values for the same field would overwrite each other in a hot loop. A FightDetector counts
-// how often the same field was corrected, and delays further corrections.
+// Two controllers that set different values for the same field would overwrite each other in a hot loop. A
+// FightDetector counts how often the same field was corrected, and delays further corrections.
 //
 // docs/drift.md lists the changes that a watch cannot detect.
 package observe

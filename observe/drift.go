@@ -18,11 +18,11 @@ type DriftReason string
 const (
 	// DriftReasonChanged means that another writer changed or removed a field that the item owns.
 	DriftReasonChanged DriftReason = "Changed"
-	// DriftReasonWiped means that managedFields no longer contains an entry of the item, so the server does not know which fields
-	// the item owns.
+	// DriftReasonWiped means that managedFields no longer contains an entry of the item, so the server does not know which
+	// fields the item owns.
 	DriftReasonWiped DriftReason = "Wiped"
-	// DriftReasonDeleted means that the object was deleted or that its owner label was removed. A watch cannot distinguish the two
-	// cases.
+	// DriftReasonDeleted means that the object was deleted or that its owner label was removed. A watch cannot distinguish
+	// the two cases.
 	DriftReasonDeleted DriftReason = "Gone"
 	// DriftReasonDeleting means that the deletion of the object was requested, but finalizers still prevent it.
 	DriftReasonDeleting DriftReason = "Deleting"
@@ -54,9 +54,9 @@ type Drift struct {
 	UID types.UID
 	// Reason is the kind of drift.
 	Reason DriftReason
-	// By lists at most three changes that may have caused the drift, newest first. It may be empty, because
+	// Changes lists at most three changes that may have caused the drift, newest first. It may be empty, because
 	// managedFields does not show a manager that only removed fields.
-	By []Change
+	Changes []Change
 	// Finalizers contains the finalizers that hold an object with the reason DriftReasonDeleting, at most eight.
 	Finalizers []string
 }
@@ -77,11 +77,11 @@ type Change struct {
 
 // String returns one line for use in events and conditions. It contains names of fields but never values.
 func (d Drift) String() string {
-	parts := make([]string, 0, len(d.By))
-	for _, c := range d.By {
+	parts := make([]string, 0, len(d.Changes))
+	for _, c := range d.Changes {
 		parts = append(parts, c.String())
 	}
-	text := fmt.Sprintf("%s: %s%s", d.Object, strings.ToLower(string(d.Reason)), deletion.Held(d.Finalizers))
+	text := fmt.Sprintf("%s: %s%s", d.Object, strings.ToLower(string(d.Reason)), deletion.FormatFinalizers(d.Finalizers))
 	if len(parts) > 0 {
 		text += " by " + strings.Join(parts, "; ")
 	}

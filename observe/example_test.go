@@ -20,8 +20,8 @@ import (
 
 const item = types.UID("4f1e")
 
-// applied returns the answer to the item's last write. The item owns data.color and data.size after this write.
-func applied() *metav1.PartialObjectMetadata {
+// newApplied returns the answer to the item's last write. The item owns data.color and data.size after this write.
+func newApplied() *metav1.PartialObjectMetadata {
 	return settings(`{"f:data":{"f:color":{},"f:size":{}}}`)
 }
 
@@ -34,15 +34,15 @@ func settings(fields string) *metav1.PartialObjectMetadata {
 			Namespace: "shop", Name: "settings", UID: "u1", ResourceVersion: "10",
 			Labels: map[string]string{ownership.LabelItem: string(item)},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
-				Manager: ownership.ManagerFor(item), Operation: metav1.ManagedFieldsOperationApply,
+				Manager: ownership.FormatFieldManager(item), Operation: metav1.ManagedFieldsOperationApply,
 				APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 			}},
 		},
 	}
 }
 
-// edited returns the stored object after data.color was changed with kubectl edit.
-func edited() *metav1.PartialObjectMetadata {
+// newEdited returns the stored object after data.color was changed with kubectl edit.
+func newEdited() *metav1.PartialObjectMetadata {
 	obj := settings(`{"f:data":{"f:size":{}}}`)
 	at := metav1.NewTime(time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC))
 	obj.ManagedFields = append(obj.ManagedFields, metav1.ManagedFieldsEntry{
@@ -66,13 +66,13 @@ func client(objects ...runtime.Object) metadata.Interface {
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	remembered := observe.Owned{
-		Object: observe.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "settings"}},
-		UID:    "u1",
-		Key:    ownership.KeyOf(applied(), ownership.ManagerFor(item)),
+	remembered := observe.BaselineObject{
+		Object:      observe.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "settings"}},
+		UID:         "u1",
+		Fingerprint: ownership.ComputeFingerprint(newApplied(), ownership.FormatFieldManager(item)),
 	}
 
-	w := observe.New(client(edited()), observe.Options{})
+	w := observe.New(client(newEdited()), observe.Options{})
 	w.Start(ctx)
 	w.OnDrift(func(d observe.Drift) { fmt.Println("correct item", d.Item, "-", d) })
 
@@ -81,7 +81,7 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println("watched:", coverage.Scope)
-	w.SetBaseline(item, []observe.Owned{remembered})
+	w.SetBaseline(item, []observe.BaselineObject{remembered})
 
 	cancel()
 	w.Wait()
@@ -93,11 +93,11 @@ func Example() {
 func ExampleFightDetector() {
 	fights := observe.NewFightDetector(observe.FightOptions{})
 	drift := observe.Drift{
-		Reason: observe.DriftReasonChanged,
-		By:     []observe.Change{{Manager: "autoscaler", Fields: []string{"spec.replicas"}}},
+		Reason:  observe.DriftReasonChanged,
+		Changes: []observe.Change{{Manager: "autoscaler", Fields: []string{"spec.replicas"}}},
 	}
 	for range 5 {
-		correction := fights.Count(drift)
+		correction := fights.AddCorrection(drift)
 		fmt.Printf("%v %q %q\n", correction.Delay, correction.Manager, correction.Field)
 	}
 	// Output:

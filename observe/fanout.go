@@ -17,14 +17,14 @@ type fanOut struct {
 	subscriptions map[*Subscription]bool
 }
 
-// joinSource adds a Subscription to the source of the first of its scopes that can be watched, and returns the source. It
-// returns nil if none can be watched. The result `missed` is true if the source has received its first list already.
-func (w *Watcher) joinSource(s *Subscription) (joined *source, missed bool) {
+// addToSource adds a Subscription to the source of the first of its scopes that can be watched, and returns the source.
+// It returns nil if none can be watched. The result `missed` is true if the source has received its first list already.
+func (w *Watcher) addToSource(s *Subscription) (joined *source, missed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.source.Store(nil)
 	for _, in := range s.scopes {
-		o := w.open(in, w.opts.Subscriptions, func(src *source) sink {
+		o := w.open(in, w.opts.SubscriptionLimit, func(src *source) sink {
 			return &fanOut{source: src, subscriptions: map[*Subscription]bool{}}
 		})
 		if o.source == nil {
@@ -37,13 +37,13 @@ func (w *Watcher) joinSource(s *Subscription) (joined *source, missed bool) {
 	return nil, false
 }
 
-// leaveSource removes a Subscription from a source. If that was the last Subscription, it ends the source.
-func (w *Watcher) leaveSource(s *Subscription, from *source) {
+// removeFromSource removes a Subscription from a source. If that was the last Subscription, it ends the source.
+func (w *Watcher) removeFromSource(s *Subscription, from *source) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := from.sink.(*fanOut)
-	if delete(f.subscriptions, s); !f.needed() && !from.ended() {
-		w.end(from)
+	if delete(f.subscriptions, s); !f.isNeeded() && !from.hasEnded() {
+		w.stopSource(from)
 	}
 }
 
@@ -70,12 +70,12 @@ func trimMetadata(obj *metav1.PartialObjectMetadata) {
 }
 
 // put passes an object that was created or changed to the subscriptions.
-func (f *fanOut) put(obj any) error { return f.pass(obj, false) }
+func (f *fanOut) put(obj any) error { return f.notifyAll(obj, false) }
 
 // remove passes an object that was deleted to the subscriptions.
-func (f *fanOut) remove(obj any) error { return f.pass(obj, true) }
+func (f *fanOut) remove(obj any) error { return f.notifyAll(obj, true) }
 
-func (f *fanOut) pass(obj any, deleted bool) error {
+func (f *fanOut) notifyAll(obj any, deleted bool) error {
 	live, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return fmt.Errorf("%T is not a PartialObjectMetadata", obj)
@@ -95,8 +95,8 @@ func (f *fanOut) replace(list []any, version string) error {
 		}
 	}
 	f.w.mu.Lock()
-	f.synced = !f.ended()
-	f.changed()
+	f.synced = !f.hasEnded()
+	f.notify()
 	subscriptions := slices.Collect(maps.Keys(f.subscriptions))
 	f.w.mu.Unlock()
 	for _, s := range subscriptions {
@@ -108,11 +108,11 @@ func (f *fanOut) replace(list []any, version string) error {
 // setVersion does nothing.
 func (f *fanOut) setVersion(string) {}
 
-// needed reports whether there are subscriptions.
-func (f *fanOut) needed() bool { return len(f.subscriptions) > 0 }
+// isNeeded reports whether there are subscriptions.
+func (f *fanOut) isNeeded() bool { return len(f.subscriptions) > 0 }
 
-// discard does nothing, because the fan-out stores no objects.
-func (f *fanOut) discard() {}
+// reset does nothing, because the fan-out stores no objects.
+func (f *fanOut) reset() {}
 
 // onRefused returns a function that makes each subscription join another source.
 func (f *fanOut) onRefused() func() {
@@ -123,7 +123,7 @@ func (f *fanOut) onRefused() func() {
 	}
 	return func() {
 		for _, s := range lost {
-			s.join()
+			s.startWatching()
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // FightOptions configure a FightDetector. The zero value is ready to use.
 type FightOptions struct {
-	// Corrections is the number of corrections of the same field within Window that count as a fight: another writer changes
-	// the field again after each correction. The default is 3.
+	// Corrections is the number of corrections of the same field within Window that count as a fight: another writer
+	// changes the field again after each correction. The default is 3.
 	Corrections int
 	// Window is the period within which corrections are counted. The default is 5 min.
 	Window time.Duration
@@ -24,16 +24,17 @@ type FightOptions struct {
 	FirstDelay time.Duration
 	// MaxDelay is the longest delay. The default is 10 min.
 	MaxDelay time.Duration
-	// MaxEntries limits the number of fields that the FightDetector remembers. If there are more, the FightDetector forgets the field
-	// that has not been corrected for the longest time. The default is 10 000 fields, which take about 3 MB.
+	// MaxEntries limits the number of fields that the FightDetector remembers. If there are more, the FightDetector
+	// forgets the field that has not been corrected for the longest time. The default is 10 000 fields, which take about 3
+	// MB.
 	MaxEntries int
 	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// FightDetector slows down fights. In a fight, another writer, usually a controller, changes a field again each time the item
-// has corrected the field. The FightDetector counts corrections per object, field manager and field. It is safe for concurrent
-// use.
+// FightDetector slows down fights. In a fight, another writer, usually a controller, changes a field again each time
+// the item has corrected the field. The FightDetector counts corrections per object, field manager and field. It is
+// safe for concurrent use.
 type FightDetector struct {
 	opts FightOptions
 
@@ -41,8 +42,8 @@ type FightDetector struct {
 	records *lru.Cache // contains a *record for each fight
 }
 
-// fightKey is the key under which the FightDetector counts corrections. The key does not contain the UID of the object, so that
-// the count continues if a controller repeatedly deletes the object and creates it again.
+// fightKey is the key under which the FightDetector counts corrections. The key does not contain the UID of the object,
+// so that the count continues if a controller repeatedly deletes the object and creates it again.
 type fightKey struct {
 	item    types.UID // distinguishes objects that have the same name in different targets
 	object  Object
@@ -78,14 +79,14 @@ type Correction struct {
 	Manager, Field string
 }
 
-// Count counts one correction and returns how long to wait before this correction. The count of a field starts again if
-// the field has needed no correction for longer than Window plus the last delay.
-func (f *FightDetector) Count(d Drift) Correction {
+// AddCorrection counts one correction and returns how long to wait before this correction. The count of a field starts
+// again if the field has needed no correction for longer than Window plus the last delay.
+func (f *FightDetector) AddCorrection(d Drift) Correction {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.opts.Clock.Now()
 	var worst Correction
-	for _, key := range fightKeys(d) {
+	for _, key := range listFightKeys(d) {
 		if delay := f.nextDelay(key, now); delay > worst.Delay {
 			worst = Correction{Delay: delay, Fight: true, Manager: key.manager, Field: key.field}
 		}
@@ -93,12 +94,12 @@ func (f *FightDetector) Count(d Drift) Correction {
 	return worst
 }
 
-// fightKeys returns the keys under which a drift is counted: one for each changed field. For a manager whose fields are
-// not known, it returns one key, which contains the kind of drift instead of a field. If no manager is known, it
+// listFightKeys returns the keys under which a drift is counted: one for each changed field. For a manager whose fields
+// are not known, it returns one key, which contains the kind of drift instead of a field. If no manager is known, it
 // returns one key with the kind of drift and without a manager.
-func fightKeys(d Drift) []fightKey {
+func listFightKeys(d Drift) []fightKey {
 	var out []fightKey
-	for _, c := range d.By {
+	for _, c := range d.Changes {
 		if len(c.Fields) == 0 {
 			out = append(out, fightKey{d.Item, d.Object, c.Manager, string(d.Reason)})
 		}

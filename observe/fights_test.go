@@ -11,17 +11,17 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func drift(manager string, fields ...string) Drift {
-	return Drift{Item: item, Object: settings, Reason: DriftReasonChanged, By: []Change{{Manager: manager, Fields: fields}}}
+func newDrift(manager string, fields ...string) Drift {
+	return Drift{Item: item, Object: settings, Reason: DriftReasonChanged, Changes: []Change{{Manager: manager, Fields: fields}}}
 }
 
-func TestGuard(t *testing.T) {
+func TestFightDetector(t *testing.T) {
 	type step struct {
 		after time.Duration
 		event Drift
 		want  Correction
 	}
-	hpa := drift("hpa", "spec.replicas")
+	hpa := newDrift("hpa", "spec.replicas")
 	slow := func(d time.Duration) Correction {
 		return Correction{Delay: d, Fight: true, Manager: "hpa", Field: "spec.replicas"}
 	}
@@ -47,11 +47,11 @@ func TestGuard(t *testing.T) {
 		},
 		"Rare":       {"three in six minutes are none", []step{{0, hpa, Correction{}}, {3 * m, hpa, Correction{}}, {3 * m, hpa, Correction{}}, {m, hpa, slow(10 * s)}}},
 		"MadePeace":  {"quiet for the last delay and five minutes", []step{{0, hpa, Correction{}}, {s, hpa, Correction{}}, {s, hpa, slow(10 * s)}, {5*m + 11*s, hpa, Correction{}}, {s, hpa, Correction{}}}},
-		"OtherField": {"each field counts for itself", []step{{0, hpa, Correction{}}, {s, hpa, Correction{}}, {s, drift("hpa", "spec.paused"), Correction{}}}},
-		"OtherHand":  {"each manager counts for itself", []step{{0, hpa, Correction{}}, {s, hpa, Correction{}}, {s, drift("kubectl", "spec.replicas"), Correction{}}}},
+		"OtherField": {"each field counts for itself", []step{{0, hpa, Correction{}}, {s, hpa, Correction{}}, {s, newDrift("hpa", "spec.paused"), Correction{}}}},
+		"OtherHand":  {"each manager counts for itself", []step{{0, hpa, Correction{}}, {s, hpa, Correction{}}, {s, newDrift("kubectl", "spec.replicas"), Correction{}}}},
 		"AmongOthers": {
 			reason: "one field in common is enough",
-			steps:  []step{{0, hpa, Correction{}}, {s, drift("hpa", "a", "spec.replicas"), Correction{}}, {s, drift("hpa", "b", "spec.replicas"), slow(10 * s)}},
+			steps:  []step{{0, hpa, Correction{}}, {s, newDrift("hpa", "a", "spec.replicas"), Correction{}}, {s, newDrift("hpa", "b", "spec.replicas"), slow(10 * s)}},
 		},
 		"Deleter": {
 			reason: "nothing is known of who deletes",
@@ -68,7 +68,7 @@ func TestGuard(t *testing.T) {
 			g := NewFightDetector(FightOptions{Clock: clk})
 			for i, st := range tc.steps {
 				clk.SetTime(clk.Now().Add(st.after))
-				if diff := cmp.Diff(st.want, g.Count(st.event)); diff != "" {
+				if diff := cmp.Diff(st.want, g.AddCorrection(st.event)); diff != "" {
 					t.Errorf("%s, step %d (-want +got):\n%s", tc.reason, i, diff)
 				}
 			}
@@ -76,28 +76,28 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func TestGuardIsBounded(t *testing.T) {
+func TestFightDetectorIsBounded(t *testing.T) {
 	g := NewFightDetector(FightOptions{MaxEntries: 3, Clock: clocktesting.NewFakeClock(start.Time)})
-	fighter := drift("hpa", "spec.replicas")
-	g.Count(fighter)
-	g.Count(fighter)
+	fighter := newDrift("hpa", "spec.replicas")
+	g.AddCorrection(fighter)
+	g.AddCorrection(fighter)
 	for i := range 2 {
-		g.Count(drift("kubectl", fmt.Sprint(i)))
+		g.AddCorrection(newDrift("kubectl", fmt.Sprint(i)))
 	}
-	if got := g.Count(fighter); !got.Fight {
+	if got := g.AddCorrection(fighter); !got.Fight {
 		t.Error("the one healed last was forgotten")
 	}
-	g.Count(drift("kubectl", "one more"))
-	if got := g.Count(fighter); !got.Fight {
+	g.AddCorrection(newDrift("kubectl", "one more"))
+	if got := g.AddCorrection(fighter); !got.Fight {
 		t.Error("one was forgotten although others were healed longer ago")
 	}
 	for i := range 100 {
-		g.Count(drift("kubectl", fmt.Sprint(i)))
+		g.AddCorrection(newDrift("kubectl", fmt.Sprint(i)))
 	}
 	if got := g.records.Len(); got != 3 {
 		t.Errorf("%d entries, want 3", got)
 	}
-	if got := g.Count(fighter); got.Fight {
+	if got := g.AddCorrection(fighter); got.Fight {
 		t.Error("the one healed longest ago was kept")
 	}
 }

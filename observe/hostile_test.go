@@ -21,13 +21,13 @@ import (
 // target can end a watch.
 func TestHostileWatches(t *testing.T) {
 	for name, behaviour := range map[string]hostile.Behaviour{
-		"an event with code 410 [F6]": hostile.Expired(),
-		"nothing at all [F6]":         hostile.Ending(),
-		"another format [F6]":         hostile.ContentType("application/yaml"),
+		"a watch that ends with an event with code 410 is not repeated in a hot loop [F6]": hostile.WatchExpired(),
+		"a watch that ends without an event is not repeated in a hot loop [F6]":            hostile.EmptyWatch(),
+		"a watch in another format is not repeated in a hot loop [F6]":                     hostile.ContentType("application/yaml"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := hostile.New(hostile.When(hostile.Watches, behaviour))
+			server := hostile.New(hostile.When(hostile.IsWatch, behaviour))
 			defer server.Close()
 			pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10 * time.Second})
 			defer pool.Close()
@@ -55,7 +55,7 @@ func TestHostileWatches(t *testing.T) {
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
 			for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-tick.C {
-				if n := server.Count(nil); n > 20 {
+				if n := server.CountRequests(nil); n > 20 {
 					t.Fatalf("%d requests in less than four seconds", n)
 				}
 			}

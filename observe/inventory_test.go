@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-func TestUnknown(t *testing.T) {
+func TestListUnknown(t *testing.T) {
 	owner := ownership.Owner{UID: item, Landscape: "landscape", Namespace: "items", Name: "shop"}
 	marked := func(by ownership.Owner, policy string) func(*metav1.PartialObjectMetadata) {
 		return func(m *metav1.PartialObjectMetadata) {
@@ -38,7 +38,7 @@ func TestUnknown(t *testing.T) {
 		"an object of an earlier item with the same name is unknown [F72]":             {object: marked(earlier, ""), want: true},
 		"an object in the inventory is known":                                          {object: marked(owner, ""), known: []types.UID{"u0", "u1", "u2"}},
 		"an object of another item is none of the item's":                              {object: marked(other, "")},
-		"an object with the label but without the annotations is none of the item's":   {object: labelled(item)},
+		"an object with the label but without the annotations is none of the item's":   {object: withItemLabel(item)},
 		"an object that the item has released is ignored":                              {object: marked(owner, ownership.PolicyReleased)},
 		"an object that stays in the cluster is ignored":                               {object: marked(owner, "keep")},
 		"an object is ignored until a newer version exists":                            {object: marked(owner, ""), ignored: map[types.UID]string{"u1": "10"}},
@@ -47,10 +47,10 @@ func TestUnknown(t *testing.T) {
 		"an object that is being deleted is ignored":                                   {object: func(m *metav1.PartialObjectMetadata) { marked(owner, "")(m); m.DeletionTimestamp = &now }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, whole, _ := fed(t)
+			w, whole, _ := newTestWatcher(t)
 			var told []types.UID
 			w.OnUnknownObject(func(item types.UID) { told = append(told, item) })
-			must(t, whole.Replace([]any{object(tc.object)}, "10"))
+			must(t, whole.Replace([]any{newObject(tc.object)}, "10"))
 			if got := w.SetInventory(owner, tc.known, tc.ignored, true); got != tc.want {
 				t.Errorf("Know reported %t, want %t", got, tc.want)
 			}
@@ -60,7 +60,7 @@ func TestUnknown(t *testing.T) {
 			if got := w.ListUnknown(owner, 0); len(got) != 0 {
 				t.Errorf("more objects than the limit: %v", got)
 			}
-			must(t, whole.Update(object(tc.object)))
+			must(t, whole.Update(newObject(tc.object)))
 			want := []types.UID(nil)
 			if tc.want {
 				want = []types.UID{item}
@@ -70,13 +70,13 @@ func TestUnknown(t *testing.T) {
 			}
 			w.SetBaseline(item, nil)
 			w.Suspend(item)
-			must(t, whole.Update(object(tc.object, at("11"))))
+			must(t, whole.Update(newObject(tc.object, withVersion("11"))))
 			if len(told) != len(want) {
 				t.Error("an item was told while it writes its objects")
 			}
 			w.SetBaseline(item, nil)
 			w.SetInventory(owner, tc.known, tc.ignored, false)
-			must(t, whole.Update(object(tc.object, at("12"))))
+			must(t, whole.Update(newObject(tc.object, withVersion("12"))))
 			if len(told) != len(want) {
 				t.Error("an item was told at the beginning of its run")
 			}
@@ -88,14 +88,14 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-func TestUnknownAfterRestore(t *testing.T) {
+func TestListUnknownAfterRestore(t *testing.T) {
 	owner := ownership.Owner{UID: item, Landscape: "landscape", Namespace: "items", Name: "shop"}
-	restored := object(at("5"), func(m *metav1.PartialObjectMetadata) {
+	restored := newObject(withVersion("5"), func(m *metav1.PartialObjectMetadata) {
 		m.Annotations = map[string]string{
 			ownership.AnnotationLandscape: "landscape", ownership.AnnotationNamespace: "items", ownership.AnnotationName: "shop",
 		}
 	})
-	w, whole, _ := fed(t)
+	w, whole, _ := newTestWatcher(t)
 	told := 0
 	w.OnUnknownObject(func(types.UID) { told++ })
 	must(t, whole.Replace(nil, "20"))

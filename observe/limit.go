@@ -17,8 +17,8 @@ type Limit struct {
 // NewLimit returns a Limit that allows the given number of open watches. A number of zero or less allows none.
 func NewLimit(watches int) *Limit { return &Limit{max: int64(watches)} }
 
-// Used returns the number of open watches.
-func (l *Limit) Used() int { return int(l.used.Load()) }
+// CountOpenWatches returns the number of open watches.
+func (l *Limit) CountOpenWatches() int { return int(l.used.Load()) }
 
 // acquire counts a watch that is opened. It returns false if the limit is reached.
 func (l *Limit) acquire() bool {

@@ -17,39 +17,39 @@ import (
 // measures the same with a real API server.
 func TestMemory(t *testing.T) {
 	const objects, perItem, limit = 20_000, 50, 1024
-	w, s, l := fed(t)
-	before := heap()
+	w, s, l := newTestWatcher(t)
+	before := getHeapSize()
 	must(t, s.Replace(nil, "1"))
 	for i := range objects {
-		must(t, s.Add(numbered(i, types.UID(fmt.Sprintf("%036d", i/perItem)))))
+		must(t, s.Add(newNumbered(i, types.UID(fmt.Sprintf("%036d", i/perItem)))))
 	}
-	watched := heap() - before
+	watched := getHeapSize() - before
 	for i := 0; i < objects; i += perItem {
 		owner := types.UID(fmt.Sprintf("%036d", i/perItem))
-		var all []Owned
+		var all []BaselineObject
 		for k := i; k < i+perItem; k++ {
-			m := numbered(k, owner)
-			all = append(all, Owned{
+			m := newNumbered(k, owner)
+			all = append(all, BaselineObject{
 				Object: Object{configMaps, types.NamespacedName{Namespace: m.Namespace, Name: m.Name}},
-				UID:    m.UID, Key: ownership.KeyOf(m, ownership.ManagerFor(owner)), ResourceVersion: m.ResourceVersion,
+				UID:    m.UID, Fingerprint: ownership.ComputeFingerprint(m, ownership.FormatFieldManager(owner)), ResourceVersion: m.ResourceVersion,
 			})
 		}
 		w.SetBaseline(owner, all)
 	}
-	total := heap() - before
+	total := getHeapSize() - before
 	t.Logf("%d B per watched object, %d B with what is expected of it", watched/objects, total/objects)
 	if total/objects >= limit {
 		t.Errorf("%d B per object, want less than %d", total/objects, limit)
 	}
-	if got := l.take(); got != nil {
+	if got := l.listLines(); got != nil {
 		t.Errorf("%d events, the first: %s", len(got), got[0])
 	}
-	if got := w.Stats(); got != (Stats{Watches: 1, Objects: objects, Items: objects / perItem}) {
+	if got := w.GetStats(); got != (Stats{Watches: 1, Objects: objects, Items: objects / perItem}) {
 		t.Errorf("%+v", got)
 	}
 }
 
-func heap() uint64 {
+func getHeapSize() uint64 {
 	for range 3 {
 		runtime.GC()
 	}
@@ -58,9 +58,10 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// numbered returns an object with a separate copy of each string, like an object that the metadata client has decoded.
-func numbered(i int, owner types.UID) *metav1.PartialObjectMetadata {
-	m := object(by(ownership.ManagerFor(owner), "Apply", "", both, 0), labelled(types.UID(string([]byte(owner)))))
+// newNumbered returns an object with a separate copy of each string, like an object that the metadata client has
+// decoded.
+func newNumbered(i int, owner types.UID) *metav1.PartialObjectMetadata {
+	m := newObject(withManager(ownership.FormatFieldManager(owner), "Apply", "", both, 0), withItemLabel(types.UID(string([]byte(owner)))))
 	m.Name = fmt.Sprintf("settings-of-application-%06d", i)
 	m.Namespace = fmt.Sprintf("namespace-%02d", i%10)
 	m.UID = types.UID(fmt.Sprintf("%036d", i))

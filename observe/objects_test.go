@@ -21,47 +21,47 @@ import (
 )
 
 var (
-	anna = ownership.Owner{UID: item, Landscape: "land", Namespace: "ns", Name: "a"}
-	bert = ownership.Owner{UID: "bert", Landscape: "land", Namespace: "ns", Name: "b"}
+	ownerA = ownership.Owner{UID: item, Landscape: "land", Namespace: "ns", Name: "a"}
+	ownerB = ownership.Owner{UID: "bert", Landscape: "land", Namespace: "ns", Name: "b"}
 )
 
-// whole returns a ConfigMap of an item. It has data and an entry in managedFields.
-func whole(owner ownership.Owner, name, version string) *unstructured.Unstructured {
+// newWhole returns a ConfigMap of an item. It has data and an entry in managedFields.
+func newWhole(owner ownership.Owner, name, version string) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"n": int64(3), "f": 1.5, "text": "<a> & b"},
 		"metadata": map[string]any{"namespace": "shop", "name": name, "uid": "uid of " + name, "resourceVersion": version},
 	}}
-	owner.Stamp(out)
+	owner.Mark(out)
 	out.SetManagedFields([]metav1.ManagedFieldsEntry{{
-		Manager: owner.Manager(), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &start,
+		Manager: owner.FieldManager(), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &start,
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(both),
 	}})
 	return out
 }
 
-// watched creates a fake cluster with the given objects. It returns a Watcher for the cluster, and the client of the
-// cluster.
-func watched(t *testing.T, objects ...runtime.Object) (*Watcher, *dynamicfake.FakeDynamicClient) {
+// newObjectWatcher creates a fake cluster with the given objects. It returns a Watcher for the cluster, and the client
+// of the cluster.
+func newObjectWatcher(t *testing.T, objects ...runtime.Object) (*Watcher, *dynamicfake.FakeDynamicClient) {
 	t.Helper()
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{configMaps: "ConfigMapList"}, objects...)
-	w := New(newTarget(t, allowed), Options{Objects: client})
+	w := New(newFakeTarget(t, allowAll), Options{DynamicClient: client})
 	w.Start(t.Context())
 	t.Cleanup(w.Wait)
 	return w, client
 }
 
-// observe opens a watch that stores whole ConfigMaps.
-func observe(t *testing.T, w *Watcher) {
+// watchConfigMaps opens a watch that stores whole ConfigMaps.
+func watchConfigMaps(t *testing.T, w *Watcher) {
 	t.Helper()
-	if c, err := w.WatchObjects(t.Context(), configMaps); err != nil || !c.Complete() {
+	if c, err := w.WatchObjects(t.Context(), configMaps); err != nil || !c.IsComplete() {
 		t.Fatalf("watch: %+v, %v", c, err)
 	}
 }
 
-// verbsOf returns the verbs of the requests, after the watch has begun.
-func verbsOf(t *testing.T, client *dynamicfake.FakeDynamicClient) (verbs []string) {
+// listVerbs returns the verbs of the requests, after the watch has begun.
+func listVerbs(t *testing.T, client *dynamicfake.FakeDynamicClient) (verbs []string) {
 	t.Helper()
-	eventually(t, "the watch begins", func() bool {
+	waitUntil(t, "the watch begins", func() bool {
 		verbs = nil
 		for _, action := range client.Actions() {
 			verbs = append(verbs, action.GetVerb())
@@ -71,11 +71,11 @@ func verbsOf(t *testing.T, client *dynamicfake.FakeDynamicClient) (verbs []strin
 	return verbs
 }
 
-func named(name string) types.NamespacedName {
+func toKey(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
-func namesOf(names []types.NamespacedName) (out []string) {
+func listNames(names []types.NamespacedName) (out []string) {
 	for _, name := range names {
 		out = append(out, name.Name)
 	}
@@ -83,40 +83,40 @@ func namesOf(names []types.NamespacedName) (out []string) {
 }
 
 func TestWholeObjects(t *testing.T) {
-	live := whole(anna, "one", "5")
-	w, client := watched(t, live.DeepCopy())
-	observe(t, w)
+	live := newWhole(ownerA, "one", "5")
+	w, client := newObjectWatcher(t, live.DeepCopy())
+	watchConfigMaps(t, w)
 	want := live.DeepCopy()
 	want.SetManagedFields(nil)
-	got, current := w.GetObject(t.Context(), configMaps, named("one"))
+	got, current := w.GetObject(t.Context(), configMaps, toKey("one"))
 	if diff := cmp.Diff(want, got); diff != "" || !current {
 		t.Errorf("current %t (-want +got):\n%s", current, diff)
 	}
-	if missing, current := w.GetObject(t.Context(), configMaps, named("missing")); missing != nil || !current {
+	if missing, current := w.GetObject(t.Context(), configMaps, toKey("missing")); missing != nil || !current {
 		t.Errorf("%v, %t", missing, current)
 	}
 	t.Run("one list and one watch serve both readers [F26]", func(t *testing.T) {
-		observe(t, w)
-		if c, err := w.Watch(t.Context(), configMaps, "shop"); err != nil || !c.Complete() {
+		watchConfigMaps(t, w)
+		if c, err := w.Watch(t.Context(), configMaps, "shop"); err != nil || !c.IsComplete() {
 			t.Fatalf("watch: %+v, %v", c, err)
 		}
-		seen, known := w.Get(configMaps, named("one"))
-		if key := ownership.KeyOf(live, anna.Manager()); !known || seen.Key != key || key == "" || seen.Item != item {
+		seen, known := w.Get(configMaps, toKey("one"))
+		if key := ownership.ComputeFingerprint(live, ownerA.FieldManager()); !known || seen.Fingerprint != key || key == "" || seen.Item != item {
 			t.Errorf("seen %+v, %t; want the key %s", seen, known, key)
 		}
-		if diff := cmp.Diff([]string{"list", "watch"}, verbsOf(t, client)); diff != "" {
+		if diff := cmp.Diff([]string{"list", "watch"}, listVerbs(t, client)); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
 func TestWholeObjectsOfNamespaces(t *testing.T) {
-	w, client := watched(t, whole(anna, "one", "5"))
+	w, client := newObjectWatcher(t, newWhole(ownerA, "one", "5"))
 	requests := 0
 	client.PrependReactor("list", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		requests++ // no lock is needed: the list of the cluster ends before the list of a namespace begins
 		if a.GetNamespace() == "" {
-			return true, nil, forbidden("all")
+			return true, nil, newForbiddenFunc("all")
 		}
 		return false, nil, nil
 	})
@@ -127,61 +127,61 @@ func TestWholeObjectsOfNamespaces(t *testing.T) {
 		covered[i] = c
 	}
 	t.Run("a refusal counts for both readers [F33]", func(t *testing.T) {
-		if diff := cmp.Diff(covered[0], covered[1]); diff != "" || covered[0].Scope != ScopeNamespaces || !covered[0].Complete() {
+		if diff := cmp.Diff(covered[0], covered[1]); diff != "" || covered[0].Scope != ScopeNamespaces || !covered[0].IsComplete() {
 			t.Errorf("%+v\n%s", covered[0], diff)
 		}
 		if requests != 2 {
 			t.Errorf("%d lists, want one of the cluster and one of the namespace", requests)
 		}
 	})
-	if obj, current := w.GetObject(t.Context(), configMaps, named("one")); obj == nil || !current {
+	if obj, current := w.GetObject(t.Context(), configMaps, toKey("one")); obj == nil || !current {
 		t.Errorf("%v, %t", obj, current)
 	}
 }
 
 func TestMetadataBecomesWholeObjects(t *testing.T) {
-	w, _ := watched(t, whole(anna, "one", "5"))
-	if c, err := w.Watch(t.Context(), configMaps); err != nil || !c.Complete() {
+	w, _ := newObjectWatcher(t, newWhole(ownerA, "one", "5"))
+	if c, err := w.Watch(t.Context(), configMaps); err != nil || !c.IsComplete() {
 		t.Fatalf("watch: %+v, %v", c, err)
 	}
-	if obj, current := w.GetObject(t.Context(), configMaps, named("one")); obj != nil || !current {
+	if obj, current := w.GetObject(t.Context(), configMaps, toKey("one")); obj != nil || !current {
 		t.Fatalf("metadata only: %v, %t", obj, current)
 	}
-	observe(t, w)
-	if obj, current := w.GetObject(t.Context(), configMaps, named("one")); obj == nil || !current {
+	watchConfigMaps(t, w)
+	if obj, current := w.GetObject(t.Context(), configMaps, toKey("one")); obj == nil || !current {
 		t.Errorf("whole objects: %v, %t", obj, current)
 	}
-	if got := w.Stats().Watches; got != 1 {
+	if got := w.GetStats().Watches; got != 1 {
 		t.Errorf("%d watches, want 1", got)
 	}
 }
 
-func TestObjectsOf(t *testing.T) {
-	again := anna
+func TestListObjects(t *testing.T) {
+	again := ownerA
 	again.UID = "anna-2"
 	alias := again
-	alias.Landscape, alias.Alias = "9c02", anna.Landscape
-	w, _ := watched(t, whole(anna, "one", "5"), whole(again, "two", "6"), whole(bert, "three", "7"))
-	observe(t, w)
+	alias.Landscape, alias.LandscapeAlias = "9c02", ownerA.Landscape
+	w, _ := newObjectWatcher(t, newWhole(ownerA, "one", "5"), newWhole(again, "two", "6"), newWhole(ownerB, "three", "7"))
+	watchConfigMaps(t, w)
 	for name, tc := range map[string]struct {
 		owner ownership.Owner
 		want  []string
 	}{
 		"an item finds what its earlier life had":          {again, []string{"one", "two"}},
 		"also under another identity of the cluster [F58]": {alias, []string{"one", "two"}},
-		"another item finds its own":                       {bert, []string{"three"}},
+		"another item finds its own":                       {ownerB, []string{"three"}},
 		"an item without objects finds none":               {ownership.Owner{UID: "carl", Landscape: "land", Namespace: "ns", Name: "c"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, namesOf(w.ListObjects(configMaps, tc.owner))); diff != "" {
+			if diff := cmp.Diff(tc.want, listNames(w.ListObjects(configMaps, tc.owner))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestFollowObjects(t *testing.T) {
-	w, client := watched(t, whole(anna, "one", "5"))
+func TestOnObjectChange(t *testing.T) {
+	w, client := newObjectWatcher(t, newWhole(ownerA, "one", "5"))
 	var mu sync.Mutex
 	told := map[types.UID]int{}
 	w.OnObjectChange(func(uid types.UID) {
@@ -191,55 +191,55 @@ func TestFollowObjects(t *testing.T) {
 	})
 	wantTold := func(what string, ofAnna, ofBert int) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		waitUntil(t, what, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return told[anna.UID] == ofAnna && told[bert.UID] == ofBert
+			return told[ownerA.UID] == ofAnna && told[ownerB.UID] == ofBert
 		})
 	}
-	observe(t, w)
+	watchConfigMaps(t, w)
 	wantTold("the first list", 1, 0)
-	verbsOf(t, client) // the fake cluster loses events from before the watch
+	listVerbs(t, client) // the fake cluster loses events from before the watch
 	resource := client.Resource(configMaps).Namespace("shop")
-	_, err := resource.Create(t.Context(), whole(bert, "two", "6"), metav1.CreateOptions{})
+	_, err := resource.Create(t.Context(), newWhole(ownerB, "two", "6"), metav1.CreateOptions{})
 	must(t, err)
 	wantTold("a new object", 1, 1)
-	_, err = resource.Update(t.Context(), whole(bert, "one", "7"), metav1.UpdateOptions{})
+	_, err = resource.Update(t.Context(), newWhole(ownerB, "one", "7"), metav1.UpdateOptions{})
 	must(t, err)
 	wantTold("an object that another item takes", 2, 2)
 	must(t, resource.Delete(t.Context(), "two", metav1.DeleteOptions{}))
 	wantTold("a deletion", 2, 3)
-	if diff := cmp.Diff([]string{"one"}, namesOf(w.ListObjects(configMaps, bert))); diff != "" {
+	if diff := cmp.Diff([]string{"one"}, listNames(w.ListObjects(configMaps, ownerB))); diff != "" {
 		t.Error(diff)
 	}
-	if got := w.ListObjects(configMaps, anna); len(got) > 0 {
+	if got := w.ListObjects(configMaps, ownerA); len(got) > 0 {
 		t.Errorf("anna still has %v", got)
 	}
 }
 
-// TestRelistTellsDifferences ensures that a new list notifies the owners of all objects that changed while the watch
+// TestRelistReportsDifferences ensures that a new list notifies the owners of all objects that changed while the watch
 // was interrupted.
-func TestRelistTellsDifferences(t *testing.T) {
-	_, s, _ := fed(t)
+func TestRelistReportsDifferences(t *testing.T) {
+	_, s, _ := newTestWatcher(t)
 	s.whole = true
 	told := map[types.UID]int{}
 	s.w.OnObjectChange(func(uid types.UID) { told[uid]++ })
-	must(t, s.Replace([]any{whole(anna, "same", "1"), whole(anna, "gone", "2"), whole(bert, "changed", "3")}, "3"))
+	must(t, s.Replace([]any{newWhole(ownerA, "same", "1"), newWhole(ownerA, "gone", "2"), newWhole(ownerB, "changed", "3")}, "3"))
 	clear(told)
-	must(t, s.Replace([]any{whole(anna, "same", "1"), whole(bert, "changed", "5"), whole(bert, "new", "6")}, "6"))
-	if diff := cmp.Diff(map[types.UID]int{anna.UID: 1, bert.UID: 2}, told); diff != "" {
+	must(t, s.Replace([]any{newWhole(ownerA, "same", "1"), newWhole(ownerB, "changed", "5"), newWhole(ownerB, "new", "6")}, "6"))
+	if diff := cmp.Diff(map[types.UID]int{ownerA.UID: 1, ownerB.UID: 2}, told); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestIndexIsEmptyInTheEnd(t *testing.T) {
-	_, s, _ := fed(t)
+	_, s, _ := newTestWatcher(t)
 	s.whole = true
-	must(t, s.Replace([]any{whole(anna, "one", "1")}, "1"))
-	must(t, s.Add(whole(anna, "two", "2")))
-	must(t, s.Update(whole(bert, "one", "3")))
+	must(t, s.Replace([]any{newWhole(ownerA, "one", "1")}, "1"))
+	must(t, s.Add(newWhole(ownerA, "two", "2")))
+	must(t, s.Update(newWhole(ownerB, "one", "3")))
 	for _, name := range []string{"one", "two"} {
-		must(t, s.Delete(whole(anna, name, "4")))
+		must(t, s.Delete(newWhole(ownerA, name, "4")))
 	}
 	if len(s.index.objects) != 0 || s.index.bytes != 0 {
 		t.Errorf("%d keys, %d bytes", len(s.index.objects), s.index.bytes)

@@ -16,8 +16,8 @@ import (
 // object.
 const maxDictionary = 4 << 10
 
-// packer compresses objects of one kind. Such objects resemble each other, so the first object is the dictionary for all
-// objects. A ConfigMap then takes about a quarter of its size. The zero value is ready to use. A packer is safe for
+// packer compresses objects of one kind. Such objects resemble each other, so the first object is the dictionary for
+// all objects. A ConfigMap then takes about a quarter of its size. The zero value is ready to use. A packer is safe for
 // concurrent use.
 type packer struct {
 	once       sync.Once

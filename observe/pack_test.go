@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// configMap returns the JSON of an object that resembles the others in everything but its names.
-func configMap(i int) []byte {
+// newConfigMapJSON returns the JSON of an object that resembles the others in everything but its names.
+func newConfigMapJSON(i int) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","data":{"value":"same"},"kind":"ConfigMap","metadata":{"labels":{"app":"web"},"name":"settings-%d","namespace":"shop"}}`, i)
 }
 
 func TestPack(t *testing.T) {
 	t.Log("[F26] the objects that a watch stores for handlers are complete")
 	for name, objects := range map[string][][]byte{
-		"alike":      {configMap(1), configMap(2), configMap(3)},
-		"empty":      {[]byte("{}"), configMap(1)},
-		"large":      {[]byte(strings.Repeat("first ", maxDictionary)), []byte(strings.Repeat("second ", 100_000)), configMap(1)},
-		"unlike":     {configMap(1), []byte(`{"kind":"Pod"}`)},
-		"of no size": {configMap(1), nil},
+		"alike":      {newConfigMapJSON(1), newConfigMapJSON(2), newConfigMapJSON(3)},
+		"empty":      {[]byte("{}"), newConfigMapJSON(1)},
+		"large":      {[]byte(strings.Repeat("first ", maxDictionary)), []byte(strings.Repeat("second ", 100_000)), newConfigMapJSON(1)},
+		"unlike":     {newConfigMapJSON(1), []byte(`{"kind":"Pod"}`)},
+		"of no size": {newConfigMapJSON(1), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &packer{}
@@ -37,8 +37,8 @@ func TestPack(t *testing.T) {
 
 func TestPackIsSmall(t *testing.T) {
 	p := &packer{}
-	p.pack(configMap(1))
-	if raw, packed := configMap(12345), p.pack(configMap(12345)); len(packed) > len(raw)/4 {
+	p.pack(newConfigMapJSON(1))
+	if raw, packed := newConfigMapJSON(12345), p.pack(newConfigMapJSON(12345)); len(packed) > len(raw)/4 {
 		t.Errorf("%d bytes become %d", len(raw), len(packed))
 	}
 }
@@ -49,12 +49,12 @@ func TestUnpackForeignContent(t *testing.T) {
 	}
 }
 
-func TestPackAtOnce(t *testing.T) {
+func TestPackConcurrently(t *testing.T) {
 	p := &packer{}
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
-			if got, err := p.unpack(p.pack(configMap(i))); err != nil || !bytes.Equal(got, configMap(i)) {
+			if got, err := p.unpack(p.pack(newConfigMapJSON(i))); err != nil || !bytes.Equal(got, newConfigMapJSON(i)) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
@@ -63,7 +63,7 @@ func TestPackAtOnce(t *testing.T) {
 }
 
 func BenchmarkPack(b *testing.B) {
-	p, raw := &packer{}, configMap(1)
+	p, raw := &packer{}, newConfigMapJSON(1)
 	b.ReportAllocs()
 	for b.Loop() {
 		p.pack(raw)
@@ -72,7 +72,7 @@ func BenchmarkPack(b *testing.B) {
 
 func BenchmarkUnpack(b *testing.B) {
 	p := &packer{}
-	content := p.pack(configMap(1))
+	content := p.pack(newConfigMapJSON(1))
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = p.unpack(content)

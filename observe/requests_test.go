@@ -17,10 +17,11 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestTroubleEnds ensures that the stored objects count as up to date again as soon as a request succeeds.
-func TestTroubleEnds(t *testing.T) {
-	w, s, _ := fed(t)
-	must(t, s.Replace([]any{object(ours(both))}, "10"))
+// TestWatchIsCurrentAfterTheNextSuccess ensures that the stored objects count as up to date again as soon as a request
+// succeeds.
+func TestWatchIsCurrentAfterTheNextSuccess(t *testing.T) {
+	w, s, _ := newTestWatcher(t)
+	must(t, s.Replace([]any{newObject(withOwnFields(both))}, "10"))
 	for range 2 {
 		if err := s.recordAnswer(t.Context(), errors.New("connection reset")); err == nil {
 			t.Error("the error is lost")
@@ -35,11 +36,11 @@ func TestTroubleEnds(t *testing.T) {
 	}
 }
 
-// TestMissingKindIsAskedForSoon ensures that a watch of a missing kind is retried earlier than a forbidden watch,
+// TestMissingKindIsRequestedAgainSoon ensures that a watch of a missing kind is retried earlier than a forbidden watch,
 // because the next object of the item may define the kind.
-func TestMissingKindIsAskedForSoon(t *testing.T) {
+func TestMissingKindIsRequestedAgainSoon(t *testing.T) {
 	var there atomic.Bool
-	tg := newTarget(t, func(string, string) error {
+	tg := newFakeTarget(t, func(string, string) error {
 		if there.Load() {
 			return nil
 		}
@@ -58,7 +59,7 @@ func TestMissingKindIsAskedForSoon(t *testing.T) {
 		t.Fatal(got)
 	}
 	there.Store(true)
-	if got := scopeAfter(retryMissing - 1); got != ScopeNone {
+	if got := scopeAfter(missingRetryDelay - 1); got != ScopeNone {
 		t.Errorf("asked again too soon: %s", got)
 	}
 	if got := scopeAfter(1); got != ScopeCluster {
@@ -66,19 +67,19 @@ func TestMissingKindIsAskedForSoon(t *testing.T) {
 	}
 }
 
-// TestServes checks that a refused watch is tried again at once after an object of the resource was written, unless the
-// target forbids the watch.
-func TestServes(t *testing.T) {
+// TestMarkServed checks that a refused watch is tried again at once after an object of the resource was written, unless
+// the target forbids the watch.
+func TestMarkServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want Scope
 	}{
 		"a watch of a resource that was not served is tried again at once [F105]": {apierrors.NewNotFound(configMaps.GroupResource(), ""), ScopeCluster},
-		"a watch that is forbidden is not tried again at once [F105]":             {forbidden("all"), ScopeNone},
+		"a watch that is forbidden is not tried again at once [F105]":             {newForbiddenFunc("all"), ScopeNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var there atomic.Bool
-			w := New(newTarget(t, func(string, string) error {
+			w := New(newFakeTarget(t, func(string, string) error {
 				if there.Load() {
 					return nil
 				}
@@ -98,9 +99,9 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestOnlyOwnObjectsAreAskedFor ensures that lists and watches leave out objects that no item owns.
-func TestOnlyOwnObjectsAreAskedFor(t *testing.T) {
-	tg := newTarget(t, allowed)
+// TestOnlyOwnObjectsAreRequested ensures that lists and watches leave out objects that no item owns.
+func TestOnlyOwnObjectsAreRequested(t *testing.T) {
+	tg := newFakeTarget(t, allowAll)
 	var selectors [2]atomic.Pointer[string]
 	tg.PrependReactor("list", "*", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
 		selectors[0].Store(new(a.(clienttesting.ListAction).GetListRestrictions().Labels.String()))
@@ -116,7 +117,7 @@ func TestOnlyOwnObjectsAreAskedFor(t *testing.T) {
 		t.Fatal(c, err)
 	}
 	for i, verb := range []string{"list", "watch"} {
-		eventually(t, verb, func() bool { return selectors[i].Load() != nil })
+		waitUntil(t, verb, func() bool { return selectors[i].Load() != nil })
 		if got := *selectors[i].Load(); got != ownership.LabelItem {
 			t.Errorf("%s with the selector %q", verb, got)
 		}

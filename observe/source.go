@@ -33,9 +33,9 @@ type scope struct {
 	only      *Subscription // set if the source watches only the objects that one Subscription selects
 }
 
-// storedScope returns the scope of a source that stores the objects of a resource. An empty namespace stands for the
+// newStoredScope returns the scope of a source that stores the objects of a resource. An empty namespace stands for the
 // whole cluster.
-func storedScope(resource schema.GroupVersionResource, namespace string) scope {
+func newStoredScope(resource schema.GroupVersionResource, namespace string) scope {
 	return scope{resource: resource, namespace: namespace, stored: true}
 }
 
@@ -75,10 +75,10 @@ type receiver interface {
 
 // dependent depends on a source. The methods are called with the Watcher's lock.
 type dependent interface {
-	// needed reports whether the source must stay open.
-	needed() bool
-	// discard is called when the source has ended.
-	discard()
+	// isNeeded reports whether the source must stay open.
+	isNeeded() bool
+	// reset is called when the source has ended.
+	reset()
 	// onRefused is called when the target refuses the watch. It returns a function that is called without the lock.
 	onRefused() func()
 }
@@ -94,33 +94,33 @@ type source struct {
 
 	used    time.Time
 	synced  bool          // the first list has been received
-	trouble error         // the error of the last request
+	lastErr error         // the error of the last request
 	refused *refusal      // the error if the target does not allow the watch or does not serve the resource; the source has ended
 	listed  int           // the number of objects on the pages of the current list so far; only the reflector's goroutine uses it
-	news    chan struct{} // closed when `synced`, `trouble` or `refused` changes
+	changed chan struct{} // closed when `synced`, `trouble` or `refused` changes
 }
 
-// live reports whether the sink has received all changes, except for the normal delay of a watch.
-func (s *source) live() bool {
-	return s.synced && s.trouble == nil && s.refused == nil && s.w.ctx.Err() == nil
+// isLive reports whether the sink has received all changes, except for the normal delay of a watch.
+func (s *source) isLive() bool {
+	return s.synced && s.lastErr == nil && s.refused == nil && s.w.ctx.Err() == nil
 }
 
-// changed wakes the goroutines that wait for the source. The caller holds the lock.
-func (s *source) changed() {
-	close(s.news)
-	s.news = make(chan struct{})
+// notify wakes the goroutines that wait for the source. The caller holds the lock.
+func (s *source) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
-// ended reports whether the source was ended. The reflector may still deliver events to an ended source. The sink must
-// ignore these events. The caller holds the lock.
-func (s *source) ended() bool { return s.w.sources[s.scope] != s }
+// hasEnded reports whether the source was ended. The reflector may still deliver events to an ended source. The sink
+// must ignore these events. The caller holds the lock.
+func (s *source) hasEnded() bool { return s.w.sources[s.scope] != s }
 
 // run runs the reflector until ctx ends. It uses the reflector's own backoff with a lower maximum.
 func (s *source) run(ctx context.Context) {
 	lister := &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 	var client, object any = s.w.client, &metav1.PartialObjectMetadata{}
 	if s.whole {
-		client, object = s.w.opts.Objects, &unstructured.Unstructured{}
+		client, object = s.w.opts.DynamicClient, &unstructured.Unstructured{}
 	}
 	reflector := cache.NewReflectorWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(lister, client), object, s,
@@ -141,15 +141,15 @@ const (
 	// maxObjects is the maximum number of objects of one watch. A target that returns more objects is either malicious
 	// or too large for this library.
 	maxObjects = 50_000
-	// watchAnswer is how long a target may take to answer a watch request. After that time, the stored objects no
+	// watchAnswerTimeout is how long a target may take to answer a watch request. After that time, the stored objects no
 	// longer count as up to date.
-	watchAnswer = time.Second
+	watchAnswerTimeout = time.Second
 )
 
 var (
-	errNoWatch = errors.New("the target has not answered the watch request yet")
-	errSilent  = errors.New("the target did not answer in time")
-	errTooMany = fmt.Errorf("there are more than %d objects to watch, or more than %d MiB of them", maxObjects, maxBytes>>20)
+	errNoWatch  = errors.New("the target has not answered the watch request yet")
+	errNoAnswer = errors.New("the target did not answer in time")
+	errTooMany  = fmt.Errorf("there are more than %d objects to watch, or more than %d MiB of them", maxObjects, maxBytes>>20)
 )
 
 func (s *source) list(ctx context.Context, opts metav1.ListOptions) (list runtime.Object, err error) {
@@ -157,12 +157,12 @@ func (s *source) list(ctx context.Context, opts metav1.ListOptions) (list runtim
 	held, release := targets.ReserveMemory(ctx)
 	defer release()
 	if s.whole {
-		list, err = s.w.opts.Objects.Resource(s.scope.resource).Namespace(s.scope.namespace).List(held, opts)
+		list, err = s.w.opts.DynamicClient.Resource(s.scope.resource).Namespace(s.scope.namespace).List(held, opts)
 	} else {
 		list, err = s.listMetadata(held, opts)
 	}
 	if err == nil {
-		err = s.countPage(opts, meta.LenList(list))
+		err = s.checkPage(opts, meta.LenList(list))
 	}
 	if err = s.recordAnswer(ctx, err); err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func (s *source) list(ctx context.Context, opts metav1.ListOptions) (list runtim
 	return list, nil
 }
 
-// listMetadata lists the metadata of the objects. If the source does not store the objects, it removes the metadata that
-// subscriptions do not need.
+// listMetadata lists the metadata of the objects. If the source does not store the objects, it removes the metadata
+// that subscriptions do not need.
 func (s *source) listMetadata(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	list, err := s.w.client.Resource(s.scope.resource).Namespace(s.scope.namespace).List(ctx, opts)
 	if err != nil {
@@ -188,12 +188,12 @@ func (s *source) listMetadata(ctx context.Context, opts metav1.ListOptions) (*me
 func (s *source) watch(ctx context.Context, opts metav1.ListOptions) (open apiwatch.Interface, err error) {
 	s.scope.selectObjects(&opts)
 	noted := make(chan struct{})
-	late := time.AfterFunc(watchAnswer, func() {
+	late := time.AfterFunc(watchAnswerTimeout, func() {
 		defer close(noted)
 		_ = s.recordAnswer(ctx, errNoWatch)
 	})
 	if s.whole {
-		open, err = s.w.opts.Objects.Resource(s.scope.resource).Namespace(s.scope.namespace).Watch(ctx, opts)
+		open, err = s.w.opts.DynamicClient.Resource(s.scope.resource).Namespace(s.scope.namespace).Watch(ctx, opts)
 	} else {
 		open, err = s.w.client.Resource(s.scope.resource).Namespace(s.scope.namespace).Watch(ctx, opts)
 	}
@@ -206,8 +206,8 @@ func (s *source) watch(ctx context.Context, opts metav1.ListOptions) (open apiwa
 	return open, nil
 }
 
-// countPage returns an error if the pages of a list together contain too many objects.
-func (s *source) countPage(opts metav1.ListOptions, objects int) error {
+// checkPage returns an error if the pages of a list together contain too many objects.
+func (s *source) checkPage(opts metav1.ListOptions, objects int) error {
 	if opts.Continue == "" {
 		s.listed = 0
 	}
@@ -223,17 +223,17 @@ func (s *source) recordAnswer(ctx context.Context, err error) error {
 		return err
 	}
 	if isRefusal(err) {
-		s.w.refuse(s, err)
+		s.w.handleRefusal(s, err)
 		return err
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		// Three errors are excluded here: they only make the reflector send another kind of request.
-		if (err == nil) != (s.trouble == nil) {
-			defer s.changed()
+		if (err == nil) != (s.lastErr == nil) {
+			defer s.notify()
 		}
-		s.trouble = err
+		s.lastErr = err
 	}
 	if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
 		// The reflector must not recognize this error: it would wait and not notice that ctx has ended.

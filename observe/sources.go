@@ -25,11 +25,11 @@ type refusal struct {
 func (r *refusal) Error() string { return r.reason }
 
 const (
-	// retryRefused is how long the watcher waits before it repeats a request that the target refused.
-	retryRefused = 10 * time.Minute
-	// retryMissing is how long the watcher waits before it repeats a request for a resource that the target did not
+	// refusedRetryDelay is how long the watcher waits before it repeats a request that the target refused.
+	refusedRetryDelay = 10 * time.Minute
+	// missingRetryDelay is how long the watcher waits before it repeats a request for a resource that the target did not
 	// serve. The time is short because items install CustomResourceDefinitions.
-	retryMissing = 10 * time.Second
+	missingRetryDelay = 10 * time.Second
 )
 
 // MarkServed records that the target serves a resource now, because an object of the resource was read or written. If
@@ -40,48 +40,48 @@ func (w *Watcher) MarkServed(gvr schema.GroupVersionResource) {
 	maps.DeleteFunc(w.refusals, func(s scope, r *refusal) bool { return s.resource == gvr && r.missing })
 }
 
-// opening is the result of Watcher.open: a source, or the reason why there is none.
-type opening struct {
+// openResult is the result of Watcher.open: a source, or the reason why there is none.
+type openResult struct {
 	source *source
-	fresh  bool // this call of Watcher.open started the source, not an earlier call
+	isNew  bool // this call of Watcher.open started the source, not an earlier call
 	err    error
 }
 
 // openStore returns the existing source that stores the objects of a scope, or starts one.
-func (w *Watcher) openStore(in scope) opening {
+func (w *Watcher) openStore(in scope) openResult {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open(in, w.opts.Limit, func(s *source) sink {
 		s.whole = w.whole[in.resource]
-		st := &store{source: s, objects: map[name]*reduced{}}
+		st := &store{source: s, objects: map[name]*storedObject{}}
 		w.stores[in] = st
 		return st
 	})
 }
 
-// open returns the existing source of a scope. If there is none, it starts one, with the sink that the function `newSink`
-// returns. The caller holds the lock.
-func (w *Watcher) open(in scope, limit *Limit, newSink func(*source) sink) opening {
+// open returns the existing source of a scope. If there is none, it starts one, with the sink that the function
+// `newSink` returns. The caller holds the lock.
+func (w *Watcher) open(in scope, limit *Limit, newSink func(*source) sink) openResult {
 	now := w.opts.Clock.Now()
 	if s := w.sources[in]; s != nil {
 		s.used = now
-		return opening{source: s}
+		return openResult{source: s}
 	}
 	if r := w.refusals[in]; r != nil && now.Before(r.until) {
-		return opening{err: r}
+		return openResult{err: r}
 	}
 	switch {
 	case w.ctx == nil:
-		return opening{err: notWatched(in, "the watcher is not started")}
+		return openResult{err: newNotWatchedError(in, "the watcher is not started")}
 	case w.ctx.Err() != nil:
-		return opening{err: notWatched(in, "the watcher has ended")}
+		return openResult{err: newNotWatchedError(in, "the watcher has ended")}
 	}
-	w.endIdle()
+	w.stopIdle()
 	if !limit.acquire() {
-		return opening{err: notWatched(in, fmt.Sprintf("the limit of %d watches is reached", limit.max))}
+		return openResult{err: newNotWatchedError(in, fmt.Sprintf("the limit of %d watches is reached", limit.max))}
 	}
 	ctx, stop := context.WithCancel(w.ctx)
-	s := &source{w: w, scope: in, stop: stop, used: now, news: make(chan struct{})}
+	s := &source{w: w, scope: in, stop: stop, used: now, changed: make(chan struct{})}
 	s.sink = newSink(s)
 	w.sources[in] = s
 	w.running.Go(func() {
@@ -89,121 +89,121 @@ func (w *Watcher) open(in scope, limit *Limit, newSink func(*source) sink) openi
 		defer w.removeEnded(s)
 		s.run(ctx)
 	})
-	return opening{source: s, fresh: true}
+	return openResult{source: s, isNew: true}
 }
 
 // wait waits until the source has received all objects, and returns nil. If this does not happen, wait returns the
 // reason.
-func (o opening) wait(ctx context.Context) error {
+func (o openResult) wait(ctx context.Context) error {
 	if o.source == nil {
 		return o.err
 	}
 	s := o.source
 	for {
 		s.w.mu.Lock()
-		live, refused, trouble, ended, news := s.live(), s.refused, s.trouble, s.ended(), s.news
+		live, refused, trouble, ended, news := s.isLive(), s.refused, s.lastErr, s.hasEnded(), s.changed
 		s.w.mu.Unlock()
 		switch {
 		case live:
 			return nil
 		case refused != nil:
 			return refused
-		case trouble != nil && !o.fresh: // a source that was started by an earlier call has had enough time
-			return notWatched(s.scope, trouble.Error())
+		case trouble != nil && !o.isNew: // a source that was started by an earlier call has had enough time
+			return newNotWatchedError(s.scope, trouble.Error())
 		case ended:
-			return notWatched(s.scope, "the watch has ended")
+			return newNotWatchedError(s.scope, "the watch has ended")
 		}
 		select {
 		case <-news:
 		case <-s.w.ctx.Done():
-			return notWatched(s.scope, "the watcher has ended")
+			return newNotWatchedError(s.scope, "the watcher has ended")
 		case <-ctx.Done():
-			return notWatched(s.scope, cmp.Or(trouble, errSilent).Error())
+			return newNotWatchedError(s.scope, cmp.Or(trouble, errNoAnswer).Error())
 		}
 	}
 }
 
-// refuse ends a source that the target does not allow, stores the refusal, and informs those who lose the watch. The
-// caller does not hold the lock.
-func (w *Watcher) refuse(s *source, err error) {
+// handleRefusal ends a source that the target does not allow, stores the refusal, and informs those who lose the watch.
+// The caller does not hold the lock.
+func (w *Watcher) handleRefusal(s *source, err error) {
 	w.mu.Lock()
-	if s.ended() {
+	if s.hasEnded() {
 		w.mu.Unlock()
 		return
 	}
-	pause := retryRefused
+	pause := refusedRetryDelay
 	if apierrors.IsNotFound(err) {
-		pause = retryMissing
+		pause = missingRetryDelay
 	}
 	s.refused = &refusal{
-		reason: notWatched(s.scope, err.Error()).Error(), until: w.opts.Clock.Now().Add(pause),
+		reason: newNotWatchedError(s.scope, err.Error()).Error(), until: w.opts.Clock.Now().Add(pause),
 		forbidden: apierrors.IsForbidden(err), missing: apierrors.IsNotFound(err),
 	}
 	if s.scope.only == nil { // a Subscription does not repeat the request for its own watch
 		w.refusals[s.scope] = s.refused
 	}
 	inform := s.sink.onRefused()
-	w.end(s)
+	w.stopSource(s)
 	w.mu.Unlock()
 	inform()
 }
 
-// end stops a source and discards its objects. The caller holds the lock.
-func (w *Watcher) end(s *source) {
+// stopSource stops a source and discards its objects. The caller holds the lock.
+func (w *Watcher) stopSource(s *source) {
 	s.stop()
-	s.sink.discard()
+	s.sink.reset()
 	s.synced = false
 	delete(w.sources, s.scope)
 	delete(w.stores, s.scope)
-	s.changed()
+	s.notify()
 }
 
 // removeEnded removes a source after its goroutine has returned.
 func (w *Watcher) removeEnded(s *source) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !s.ended() {
-		w.end(s)
+	if !s.hasEnded() {
+		w.stopSource(s)
 	}
 	s.stop()
 }
 
-// storeFor returns the store that contains the objects of a namespace, or nil. It returns the store of the whole cluster
-// only if that store has received its first list. The caller holds the lock.
-func (w *Watcher) storeFor(gvr schema.GroupVersionResource, namespace string) *store {
-	whole := w.stores[storedScope(gvr, "")]
+// findStore returns the store that contains the objects of a namespace, or nil. It returns the store of the whole
+// cluster only if that store has received its first list. The caller holds the lock.
+func (w *Watcher) findStore(gvr schema.GroupVersionResource, namespace string) *store {
+	whole := w.stores[newStoredScope(gvr, "")]
 	if namespace == "" || whole != nil && whole.synced {
 		return whole
 	}
-	if s := w.stores[storedScope(gvr, namespace)]; s != nil {
+	if s := w.stores[newStoredScope(gvr, namespace)]; s != nil {
 		return s
 	}
 	return whole
 }
 
-// endNarrower ends the sources of single namespaces if the given scope is the whole cluster, because its source replaces
-// them now. The caller holds the lock.
-func (w *Watcher) endNarrower(in scope) {
+// stopNarrower ends the sources of single namespaces if the given scope is the whole cluster, because its source
+// replaces them now. The caller holds the lock.
+func (w *Watcher) stopNarrower(in scope) {
 	for other, s := range w.stores {
 		if in.namespace == "" && other.resource == in.resource && other.namespace != "" {
-			w.end(s.source)
+			w.stopSource(s.source)
 		}
 	}
 }
 
-// endIdle ends the sources that no item has needed for at least the time Options.Idle. It also removes expired refusals.
-// The caller holds the lock.
-func (w *Watcher) endIdle() {
+// stopIdle ends the sources that no item has needed for at least the time Options.IdleTimeout. It also removes expired
+// refusals. The caller holds the lock.
+func (w *Watcher) stopIdle() {
 	now := w.opts.Clock.Now()
 	for _, s := range w.sources {
-		if now.Sub(s.used) >= w.opts.Idle && !s.sink.needed() {
-			w.end(s)
+		if now.Sub(s.used) >= w.opts.IdleTimeout && !s.sink.isNeeded() {
+			w.stopSource(s)
 		}
 	}
 	maps.DeleteFunc(w.refusals, func(_ scope, r *refusal) bool { return !now.Before(r.until) })
 }
 
-func notWatched(in scope, reason string) error {
+func newNotWatchedError(in scope, reason string) error {
 	where := "the cluster"
 	if in.namespace != "" {
 		where = "namespace " + in.namespace

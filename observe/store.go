@@ -18,7 +18,7 @@ type store struct {
 	*source
 
 	packer  packer // compresses whole objects
-	objects map[name]*reduced
+	objects map[name]*storedObject
 	index   index  // finds the objects of an item
 	version string // the newest resourceVersion that was seen
 }
@@ -28,15 +28,15 @@ var errForeign = errors.New("not an object")
 // transform reduces an object to what the store keeps of it.
 func (s *store) transform(obj any) (any, error) {
 	if whole, ok := obj.(*unstructured.Unstructured); ok && s.whole {
-		return reduceWhole(whole, &s.packer), nil
+		return newStoredObject(whole, &s.packer), nil
 	}
-	return reduce(obj)
+	return toStoredObject(obj)
 }
 
-// reduceObject returns what the store keeps of an object. The reflector may have reduced it already.
-func (s *store) reduceObject(obj any) (*reduced, error) {
+// toStored returns what the store keeps of an object. The reflector may have reduced it already.
+func (s *store) toStored(obj any) (*storedObject, error) {
 	out, _ := s.transform(obj)
-	r, ok := out.(*reduced)
+	r, ok := out.(*storedObject)
 	if !ok {
 		return nil, errForeign
 	}
@@ -45,37 +45,37 @@ func (s *store) reduceObject(obj any) (*reduced, error) {
 
 // put stores an object that was created or changed.
 func (s *store) put(obj any) error {
-	r, err := s.reduceObject(obj)
+	r, err := s.toStored(obj)
 	if err != nil {
 		return err
 	}
-	id, o := r.name, Object{s.scope.resource, r.full()}
+	id, o := r.name, Object{s.scope.resource, r.toNamespacedName()}
 	s.w.mu.Lock()
-	if s.ended() {
+	if s.hasEnded() {
 		s.w.mu.Unlock()
 		return nil
 	}
 	before := s.objects[id]
 	if before == nil && len(s.objects) >= maxObjects || s.index.bytes+r.size() > maxBytes {
 		s.w.mu.Unlock()
-		s.w.refuse(s.source, errTooMany)
+		s.w.handleRefusal(s.source, errTooMany)
 		return errTooMany
 	}
 	s.set(id, r)
 	s.version = r.version
-	drifts, unknown := s.w.compare(nil, s.scope.resource, id, false), s.w.inventories.itemMissing(r)
+	drifts, unknown := s.w.compare(nil, s.scope.resource, id, false), s.w.inventories.itemForMissing(r)
 	s.w.mu.Unlock()
-	s.w.emit(drifts)
-	s.w.callUnknown(unknown)
+	s.w.notifyDrift(drifts)
+	s.w.notifyUnknown(unknown)
 	if before != nil && before.item != r.item {
-		s.callChange(before.owner(), o)
+		s.notifyChange(before.getItem(), o)
 	}
-	s.callChange(r.owner(), o)
+	s.notifyChange(r.getItem(), o)
 	return nil
 }
 
 // set stores an object, or removes it if r is nil. The caller holds the lock.
-func (s *store) set(id name, r *reduced) {
+func (s *store) set(id name, r *storedObject) {
 	if before := s.objects[id]; before != nil {
 		s.index.remove(before)
 	}
@@ -89,86 +89,86 @@ func (s *store) set(id name, r *reduced) {
 
 // remove removes an object that was deleted or lost its owner label.
 func (s *store) remove(obj any) error {
-	r, err := s.reduceObject(obj)
+	r, err := s.toStored(obj)
 	if err != nil {
 		return err
 	}
-	id, o := r.name, Object{s.scope.resource, r.full()}
+	id, o := r.name, Object{s.scope.resource, r.toNamespacedName()}
 	s.w.mu.Lock()
-	if s.ended() {
+	if s.hasEnded() {
 		s.w.mu.Unlock()
 		return nil
 	}
 	var ignoring types.UID
 	if before := s.objects[id]; before != nil {
-		ignoring = s.w.inventories.itemIgnoring(before)
+		ignoring = s.w.inventories.itemForIgnored(before)
 	}
 	s.set(id, nil)
 	s.version = r.version
 	var drifts []Drift
-	if e := s.w.baselines.find(s.scope.resource, id); e != nil && !version.Older(r.version, e.version) {
+	if e := s.w.baselines.find(s.scope.resource, id); e != nil && !version.IsOlder(r.version, e.version) {
 		drifts = s.w.compare(nil, s.scope.resource, id, true)
 	}
 	s.w.mu.Unlock()
-	s.w.emit(drifts)
-	s.w.callUnknown(ignoring)
-	s.callChange(r.owner(), o)
+	s.w.notifyDrift(drifts)
+	s.w.notifyUnknown(ignoring)
+	s.notifyChange(r.getItem(), o)
 	return nil
 }
 
 // replace replaces all objects by a complete list.
 func (s *store) replace(list []any, listed string) error {
-	objects, listedIndex := make(map[name]*reduced, len(list)), index{}
+	objects, listedIndex := make(map[name]*storedObject, len(list)), index{}
 	for _, obj := range list {
-		if r, err := s.reduceObject(obj); err == nil {
+		if r, err := s.toStored(obj); err == nil {
 			objects[r.name] = r
 			listedIndex.add(r)
 		}
 	}
 	s.w.mu.Lock()
-	if s.ended() {
+	if s.hasEnded() {
 		s.w.mu.Unlock()
 		return nil
 	}
-	if version.Older(listed, s.version) {
+	if version.IsOlder(listed, s.version) {
 		s.w.baselines.resetVersions(s.scope)
 	}
 	if listedIndex.bytes > maxBytes {
 		s.w.mu.Unlock()
-		s.w.refuse(s.source, errTooMany)
+		s.w.handleRefusal(s.source, errTooMany)
 		return errTooMany
 	}
 	before, isFirst := s.objects, !s.synced
 	s.objects, s.index, s.version, s.synced = objects, listedIndex, listed, true
-	s.w.endNarrower(s.scope)
-	s.changed()
+	s.w.stopNarrower(s.scope)
+	s.notify()
 	drifts := s.w.compareAll(s.scope)
-	unknown := s.w.inventories.itemsAffected(before, objects, isFirst)
+	unknown := s.w.inventories.listAffected(before, objects, isFirst)
 	s.w.mu.Unlock()
-	s.w.emit(drifts)
-	s.w.callUnknown(unknown...)
-	s.callDifferences(before, objects)
+	s.w.notifyDrift(drifts)
+	s.w.notifyUnknown(unknown...)
+	s.notifyDifferences(before, objects)
 	return nil
 }
 
-// callDifferences compares two lists, and reports the objects that differ.
-func (s *store) callDifferences(before, now map[name]*reduced) {
+// notifyDifferences compares two lists, and reports the objects that differ.
+func (s *store) notifyDifferences(before, now map[name]*storedObject) {
 	for id, r := range before {
 		if other := now[id]; other == nil || other.item != r.item {
-			s.callChange(r.owner(), Object{s.scope.resource, id.full()})
+			s.notifyChange(r.getItem(), Object{s.scope.resource, id.toNamespacedName()})
 		}
 	}
 	for id, r := range now {
 		if other := before[id]; other == nil || other.version != r.version {
-			s.callChange(r.owner(), Object{s.scope.resource, id.full()})
+			s.notifyChange(r.getItem(), Object{s.scope.resource, id.toNamespacedName()})
 		}
 	}
 }
 
-// callChange calls the functions that OnChange registered for an item. If the store contains whole objects, it also
+// notifyChange calls the functions that OnChange registered for an item. If the store contains whole objects, it also
 // calls the functions that OnObjectChange registered. It does not hold the lock during the calls.
-func (s *store) callChange(item types.UID, o Object) {
-	for _, f := range s.w.changeFuncs(item) {
+func (s *store) notifyChange(item types.UID, o Object) {
+	for _, f := range s.w.listChangeFuncs(item) {
 		f(o)
 	}
 	if s.whole {
@@ -181,24 +181,24 @@ func (s *store) callChange(item types.UID, o Object) {
 // setVersion stores the resource version of a bookmark event.
 func (s *store) setVersion(version string) { s.version = version }
 
-// needed reports whether the source must stay open. This is the case if the baseline of an item contains an object that
-// the source watches. A store of whole objects also stays open if it contains the whole cluster or any object, because
-// ListObjects also returns objects that no baseline contains.
-func (s *store) needed() bool {
+// isNeeded reports whether the source must stay open. This is the case if the baseline of an item contains an object
+// that the source watches. A store of whole objects also stays open if it contains the whole cluster or any object,
+// because ListObjects also returns objects that no baseline contains.
+func (s *store) isNeeded() bool {
 	if s.whole && (s.scope.namespace == "" || len(s.objects) > 0) {
 		return true
 	}
 	return s.w.baselines.hasAny(s.scope)
 }
 
-// discard removes all objects.
-func (s *store) discard() { s.objects, s.index = nil, index{} }
+// reset removes all objects.
+func (s *store) reset() { s.objects, s.index = nil, index{} }
 
 // onRefused returns a function that reports the loss of the watch to the items with an object in the scope.
 func (s *store) onRefused() func() {
 	items := sets.New[types.UID]()
 	if s.synced {
-		items = s.w.baselines.itemsIn(s.scope)
+		items = s.w.baselines.listItems(s.scope)
 	}
 	return func() {
 		for item := range items {

@@ -25,8 +25,8 @@ import (
 // them.
 const pollInterval = 30 * time.Second
 
-// maxEarly limits the number of events that a Subscription stores before SetBaseline is called.
-const maxEarly = 1000
+// maxEarlyEvents limits the number of events that a Subscription stores before SetBaseline is called.
+const maxEarlyEvents = 1000
 
 // WatchRequest selects objects of one resource, which need not carry an owner label. Create it with ForObject or
 // ForLabels.
@@ -36,23 +36,23 @@ type WatchRequest struct {
 	namespace string          // empty for all namespaces
 	name      string          // the name of the object if the request selects a single object, otherwise empty
 	labels    labels.Selector // matches everything if the request selects a single object
-	found     Baseline        // the objects as the caller has read them
+	found     versionBaseline // the objects as the caller has read them
 }
 
-// ForObject returns a request for one object. The namespace of `key` is empty if the resource is cluster-scoped. The
-// parameter `live` is the object as the caller has read it, or nil if it does not exist. SubscribeAlone uses it.
+// ForObject returns a request for one object. The namespace of key is empty if the resource is cluster-scoped.
+// SubscribeAlone uses live, the object as the caller has read it, or nil if it does not exist.
 func (w *Watcher) ForObject(resource schema.GroupVersionResource, key types.NamespacedName, live *unstructured.Unstructured) WatchRequest {
-	found := Baseline{}
+	found := versionBaseline{}
 	if live != nil {
-		found = NewBaseline(live)
+		found = newVersionBaseline(live)
 	}
 	return WatchRequest{watcher: w, resource: resource, namespace: key.Namespace, name: key.Name, labels: labels.Everything(), found: found}
 }
 
-// ForLabels returns a request for all objects of a resource, in all namespaces, that have the wanted labels. The
-// parameter `found` contains the objects that the caller has read. SubscribeAlone uses it.
+// ForLabels returns a request for all objects of a resource, in all namespaces, that have the wanted labels.
+// SubscribeAlone uses found, the objects that the caller has read.
 func (w *Watcher) ForLabels(resource schema.GroupVersionResource, wanted map[string]string, found []*unstructured.Unstructured) WatchRequest {
-	return WatchRequest{watcher: w, resource: resource, labels: labels.SelectorFromSet(wanted), found: NewBaseline(found...)}
+	return WatchRequest{watcher: w, resource: resource, labels: labels.SelectorFromSet(wanted), found: newVersionBaseline(found...)}
 }
 
 // InNamespace returns a copy of the request that selects only objects in the given namespace.
@@ -61,8 +61,7 @@ func (r WatchRequest) InNamespace(namespace string) WatchRequest {
 	return r
 }
 
-// String returns a text that differs between requests for different objects, and between requests whose caller has read
-// different states of the objects.
+// String returns a text that identifies the selected objects and the states in which the caller has read them.
 func (r WatchRequest) String() string {
 	found := make([]string, 0, len(r.found))
 	for name, version := range r.found {
@@ -82,53 +81,53 @@ func (r *WatchRequest) matches(live metav1.Object) bool {
 	return r.labels.Matches(labels.Set(live.GetLabels()))
 }
 
-// Subscribe calls the function `changed` once when the selected objects have changed. Call Subscribe before you read the
-// objects, and pass the objects to SetBaseline afterwards. The Subscription works until Stop is called.
+// Subscribe calls the function `changed` once when the selected objects have changed. Call Subscribe before you read
+// the objects, and pass the objects to SetBaseline afterwards. The Subscription works until Stop is called.
 //
 // Subscriptions share one watch for all objects of the resource in the cluster. If this watch is not possible, because
-// the cluster forbids it or there are too many watches or objects, they share a watch for all objects of the resource in
-// the namespace of the request. If this watch is not possible either, Subscribe watches only the selected objects. If
-// the cluster forbids that too, it lists them every 30 seconds. If listing fails, it calls the function `changed` after
-// 30 seconds.
+// the cluster forbids it or there are too many watches or objects, they share a watch for all objects of the resource
+// in the namespace of the request. If this watch is not possible either, Subscribe watches only the selected objects.
+// If the cluster forbids that too, it lists them every 30 seconds. If listing fails, it calls the function `changed`
+// after 30 seconds.
 func (r WatchRequest) Subscribe(changed func()) *Subscription {
 	s := newSubscription(r, changed)
 	s.scopes = []scope{{resource: r.resource}, {resource: r.resource, only: s}}
 	if r.namespace != "" {
 		s.scopes = []scope{{resource: r.resource}, {resource: r.resource, namespace: r.namespace}, {resource: r.resource, namespace: r.namespace, only: s}}
 	}
-	s.polls = true
-	s.join()
+	s.mustPoll = true
+	s.startWatching()
 	return s
 }
 
-// SubscribeAlone calls the function `changed` once when an object differs from the objects that were passed to ForObject
-// or ForLabels. It watches only the selected objects, and does nothing if that is not possible. The Subscription works
-// until Stop is called.
+// SubscribeAlone calls the function `changed` once when an object differs from the objects that were passed to
+// ForObject or ForLabels. It watches only the selected objects, and does nothing if that is not possible. The
+// Subscription works until Stop is called.
 func (r WatchRequest) SubscribeAlone(changed func()) *Subscription {
 	s := newSubscription(r, changed)
 	s.scopes = []scope{{resource: r.resource, namespace: r.namespace, only: s}}
 	s.baseline = r.found
-	s.join()
+	s.startWatching()
 	return s
 }
 
 // Subscription reports the first change of the objects that a WatchRequest selects. It is safe for concurrent use.
 type Subscription struct {
-	request WatchRequest
-	changed func()
-	scopes  []scope // the scopes of the watches to try, in this order
-	polls   bool    // list the objects at intervals if no watch is possible
-	over    atomic.Bool
-	source  atomic.Pointer[source] // nil if the subscription uses no watch
+	request  WatchRequest
+	changed  func()
+	scopes   []scope // the scopes of the watches to try, in this order
+	mustPoll bool    // list the objects at intervals if no watch is possible
+	ended    atomic.Bool
+	source   atomic.Pointer[source] // nil if the subscription uses no watch
 
-	mu       sync.Mutex
-	baseline Baseline           // nil until SetBaseline is called
-	early    earlyEvents        // the events that arrived before SetBaseline was called
-	stop     context.CancelFunc // stops polling; nil if the objects are not polled
+	mu          sync.Mutex
+	baseline    versionBaseline    // nil until SetBaseline is called
+	earlyEvents earlyEvents        // the events that arrived before SetBaseline was called
+	stop        context.CancelFunc // stops polling; nil if the objects are not polled
 }
 
-// earlyEvents contains the events that a watch reports before SetBaseline is called. When the watch reads a complete list
-// of the objects, the list replaces all earlier events.
+// earlyEvents contains the events that a watch reports before SetBaseline is called. When the watch reads a complete
+// list of the objects, the list replaces all earlier events.
 type earlyEvents struct {
 	last   map[types.NamespacedName]objectEvent
 	listed string // the resource version of the last list; empty if there was none
@@ -142,27 +141,27 @@ type objectEvent struct {
 }
 
 func newSubscription(r WatchRequest, changed func()) *Subscription {
-	return &Subscription{request: r, changed: changed, early: earlyEvents{last: map[types.NamespacedName]objectEvent{}}}
+	return &Subscription{request: r, changed: changed, earlyEvents: earlyEvents{last: map[types.NamespacedName]objectEvent{}}}
 }
 
-// join adds the subscription to the first watch that is possible. If no watch is possible, it polls instead.
-func (s *Subscription) join() {
-	if s.over.Load() {
+// startWatching adds the subscription to the first watch that is possible. If no watch is possible, it polls instead.
+func (s *Subscription) startWatching() {
+	if s.ended.Load() {
 		return
 	}
 	w := s.request.watcher
-	joined, missed := w.joinSource(s)
+	joined, missed := w.addToSource(s)
 	switch {
-	case joined == nil && s.polls:
+	case joined == nil && s.mustPoll:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.baseline != nil {
 			s.startPolling()
 		}
-	case joined != nil && s.over.Load(): // Stop may have been called before the source was set
-		w.leaveSource(s, joined)
+	case joined != nil && s.ended.Load(): // Stop may have been called before the source was set
+		w.removeFromSource(s, joined)
 	case missed && s.hasBaseline():
-		s.report() // the other source does not repeat the events between the two sources
+		s.notify() // the other source does not repeat the events between the two sources
 	}
 }
 
@@ -176,41 +175,41 @@ func (s *Subscription) hasBaseline() bool {
 // called Subscribe.
 func (s *Subscription) SetBaseline(objects []*unstructured.Unstructured) {
 	s.mu.Lock()
-	s.baseline = NewBaseline(objects...)
-	changed := s.early.lost || s.misses(s.early.listed, s.early.last)
-	for name, event := range s.early.last {
-		changed = changed || s.differs(name, event)
+	s.baseline = newVersionBaseline(objects...)
+	changed := s.earlyEvents.lost || s.hasMissing(s.earlyEvents.listed, s.earlyEvents.last)
+	for name, event := range s.earlyEvents.last {
+		changed = changed || s.isDifferent(name, event)
 	}
-	s.early = earlyEvents{}
-	if s.polls && s.source.Load() == nil && !changed {
+	s.earlyEvents = earlyEvents{}
+	if s.mustPoll && s.source.Load() == nil && !changed {
 		s.startPolling()
 	}
 	s.mu.Unlock()
 	if changed {
-		s.report()
+		s.notify()
 	}
 }
 
-// observe handles an event of the source. The argument `deleted` means that the object was deleted.
+// observe handles an event of the source. If deleted is true, the object was deleted.
 func (s *Subscription) observe(live *metav1.PartialObjectMetadata, deleted bool) {
 	if !s.request.contains(live) {
 		return
 	}
 	name := types.NamespacedName{Namespace: live.Namespace, Name: live.Name}
-	event := objectEvent{version: VersionOf(live), deleted: deleted || !s.request.matches(live)}
+	event := objectEvent{version: GetVersion(live), deleted: deleted || !s.request.matches(live)}
 	s.mu.Lock()
 	if s.baseline == nil {
-		s.early.lost = s.early.lost || len(s.early.last) >= maxEarly
-		if !s.early.lost {
-			s.early.last[name] = event
+		s.earlyEvents.lost = s.earlyEvents.lost || len(s.earlyEvents.last) >= maxEarlyEvents
+		if !s.earlyEvents.lost {
+			s.earlyEvents.last[name] = event
 		}
 		s.mu.Unlock()
 		return
 	}
-	differs := s.differs(name, event)
+	differs := s.isDifferent(name, event)
 	s.mu.Unlock()
 	if differs {
-		s.report()
+		s.notify()
 	}
 }
 
@@ -218,55 +217,56 @@ func (s *Subscription) observe(live *metav1.PartialObjectMetadata, deleted bool)
 func (s *Subscription) observeAll(objects []*metav1.PartialObjectMetadata, listed string) {
 	found := map[types.NamespacedName]objectEvent{}
 	for _, live := range objects {
-		if s.request.contains(live) && s.request.matches(live) && len(found) < maxEarly {
-			found[types.NamespacedName{Namespace: live.Namespace, Name: live.Name}] = objectEvent{version: VersionOf(live)}
+		if s.request.contains(live) && s.request.matches(live) && len(found) < maxEarlyEvents {
+			found[types.NamespacedName{Namespace: live.Namespace, Name: live.Name}] = objectEvent{version: GetVersion(live)}
 		}
 	}
 	s.mu.Lock()
 	if s.baseline == nil {
-		s.early = earlyEvents{last: found, listed: listed}
+		s.earlyEvents = earlyEvents{last: found, listed: listed}
 		s.mu.Unlock()
 		return
 	}
-	differs := s.misses(listed, found)
+	differs := s.hasMissing(listed, found)
 	for name, event := range found {
-		differs = differs || s.differs(name, event)
+		differs = differs || s.isDifferent(name, event)
 	}
 	s.mu.Unlock()
 	if differs {
-		s.report()
+		s.notify()
 	}
 }
 
-// differs reports whether an event describes a newer state of an object than the baseline. The caller holds the lock.
-func (s *Subscription) differs(name types.NamespacedName, event objectEvent) bool {
+// isDifferent reports whether an event describes a newer state of an object than the baseline. The caller holds the
+// lock.
+func (s *Subscription) isDifferent(name types.NamespacedName, event objectEvent) bool {
 	before, known := s.baseline[name]
 	switch {
 	case !known:
 		return !event.deleted
 	case event.deleted:
-		return !version.Older(event.version.ResourceVersion, before.ResourceVersion)
+		return !version.IsOlder(event.version.ResourceVersion, before.ResourceVersion)
 	}
 	return event.version.IsNewerThan(before)
 }
 
-// misses reports whether an object of the baseline is missing from a list. It ignores objects that are newer than the
-// list. The caller holds the lock.
-func (s *Subscription) misses(listed string, found map[types.NamespacedName]objectEvent) bool {
+// hasMissing reports whether an object of the baseline is missing from a list. It ignores objects that are newer than
+// the list. The caller holds the lock.
+func (s *Subscription) hasMissing(listed string, found map[types.NamespacedName]objectEvent) bool {
 	if listed == "" {
 		return false
 	}
 	for name, before := range s.baseline {
-		if _, isFound := found[name]; !isFound && !version.Older(listed, before.ResourceVersion) {
+		if _, isFound := found[name]; !isFound && !version.IsOlder(listed, before.ResourceVersion) {
 			return true
 		}
 	}
 	return false
 }
 
-// report calls the function `changed`, unless it was called before.
-func (s *Subscription) report() {
-	if !s.over.Swap(true) {
+// notify calls the function `changed`, unless it was called before.
+func (s *Subscription) notify() {
+	if !s.ended.Swap(true) {
 		s.changed()
 	}
 }
@@ -274,23 +274,23 @@ func (s *Subscription) report() {
 // IsCurrent reports whether the objects are known to be unchanged. It returns false while no watch is open.
 func (s *Subscription) IsCurrent() bool {
 	from := s.source.Load()
-	if from == nil || s.over.Load() {
+	if from == nil || s.ended.Load() {
 		return false
 	}
 	from.w.mu.Lock()
 	defer from.w.mu.Unlock()
-	return from.live()
+	return from.isLive()
 }
 
 // HasEnded reports whether the objects have changed or Stop was called.
-func (s *Subscription) HasEnded() bool { return s.over.Load() }
+func (s *Subscription) HasEnded() bool { return s.ended.Load() }
 
 // Stop ends the Subscription. After Stop has returned, the Subscription does not begin another call of the function
 // `changed`. A call that began earlier may still be running.
 func (s *Subscription) Stop() {
-	s.over.Store(true)
+	s.ended.Store(true)
 	if from := s.source.Load(); from != nil {
-		s.request.watcher.leaveSource(s, from)
+		s.request.watcher.removeFromSource(s, from)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +301,7 @@ func (s *Subscription) Stop() {
 
 // startPolling lists the objects at intervals, because they cannot be watched. The caller holds the lock.
 func (s *Subscription) startPolling() {
-	if s.stop != nil || s.over.Load() {
+	if s.stop != nil || s.ended.Load() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background()) // ends when the subscription or the Watcher ends
@@ -315,8 +315,8 @@ func (s *Subscription) startPolling() {
 	}
 }
 
-// poll lists the objects at intervals until they have changed or ctx ends. If they cannot be listed, it reports a change
-// after an interval.
+// poll lists the objects at intervals until they have changed or ctx ends. If they cannot be listed, it reports a
+// change after an interval.
 func (s *Subscription) poll(ctx context.Context) {
 	w := s.request.watcher
 	for {
@@ -326,20 +326,20 @@ func (s *Subscription) poll(ctx context.Context) {
 		list, err := w.client.Resource(s.request.resource).Namespace(s.request.namespace).List(held, opts)
 		release()
 		if err == nil {
-			s.observeAll(pointers(list.Items), list.ResourceVersion)
+			s.observeAll(toPointers(list.Items), list.ResourceVersion)
 		}
-		if s.over.Load() || !w.sleep(ctx, pollInterval) {
+		if s.ended.Load() || !w.sleep(ctx, pollInterval) {
 			return
 		}
 		if err != nil {
-			s.report()
+			s.notify()
 			return
 		}
 	}
 }
 
-// pointers returns pointers to the elements of a list.
-func pointers(items []metav1.PartialObjectMetadata) []*metav1.PartialObjectMetadata {
+// toPointers returns pointers to the elements of a list.
+func toPointers(items []metav1.PartialObjectMetadata) []*metav1.PartialObjectMetadata {
 	out := make([]*metav1.PartialObjectMetadata, len(items))
 	for i := range items {
 		out[i] = &items[i]

@@ -53,8 +53,8 @@ func (w *subscriber) request(name string, found ...*unstructured.Unstructured) W
 	return w.ForObject(configMaps, types.NamespacedName{Namespace: "ns", Name: name}, append(found, nil)[0])
 }
 
-// subscribe subscribes to what request selects.
-func (w *subscriber) subscribe(name string) *Subscription {
+// startSubscription subscribes to what request selects.
+func (w *subscriber) startSubscription(name string) *Subscription {
 	return w.request(name).Subscribe(func() { w.calls.Add(1) })
 }
 
@@ -66,8 +66,8 @@ func (w *subscriber) waitUntil(what string, done func() bool) {
 	}
 }
 
-// read returns a list of one ConfigMap with the given resource version, or nil if the version is empty.
-func read(name, version string) []*unstructured.Unstructured {
+// newRead returns a list of one ConfigMap with the given resource version, or nil if the version is empty.
+func newRead(name, version string) []*unstructured.Unstructured {
 	if version == "" {
 		return nil
 	}
@@ -78,16 +78,16 @@ func read(name, version string) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{obj}
 }
 
-// metadataOf returns the metadata of a ConfigMap that a watch reports.
-func metadataOf(name, version, label string) *metav1.PartialObjectMetadata {
+// newMetadata returns the metadata of a ConfigMap that a watch reports.
+func newMetadata(name, version, label string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: version, Labels: map[string]string{"a": label}},
 	}
 }
 
-// namespaces returns the namespaces in which watches were opened.
-func (w *subscriber) namespaces() (namespaces []string) {
+// listNamespaces returns the namespaces in which watches were opened.
+func (w *subscriber) listNamespaces() (namespaces []string) {
 	for _, action := range w.client.Actions() {
 		if action.GetVerb() == "watch" {
 			namespaces = append(namespaces, action.GetNamespace())
@@ -101,13 +101,13 @@ func TestSubscribe(t *testing.T) {
 		w := newSubscriber(t)
 		var all []*Subscription
 		for i := range 20 {
-			f := w.subscribe(fmt.Sprintf("cm-%d", i%2))
+			f := w.startSubscription(fmt.Sprintf("cm-%d", i%2))
 			f.SetBaseline(nil)
-			all = append(all, f, w.subscribe(""))
+			all = append(all, f, w.startSubscription(""))
 			all[2*i+1].SetBaseline(nil)
 		}
 		w.waitUntil("watched", all[0].IsCurrent)
-		cm := metadataOf("cm-0", "5", "x")
+		cm := newMetadata("cm-0", "5", "x")
 		if err := w.client.Tracker().Create(configMaps, cm, "ns"); err != nil {
 			t.Fatal(err)
 		}
@@ -116,9 +116,9 @@ func TestSubscribe(t *testing.T) {
 			f.Stop()
 		}
 		w.waitUntil("the watch is over", func() bool {
-			return w.Stats().Watches == 0
+			return w.GetStats().Watches == 0
 		})
-		if got := w.namespaces(); len(got) != 1 || got[0] != "" {
+		if got := w.listNamespaces(); len(got) != 1 || got[0] != "" {
 			t.Errorf("watches in %q", got)
 		}
 	})
@@ -132,14 +132,14 @@ func TestSubscribe(t *testing.T) {
 				}
 				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
 			})
-			f := w.subscribe("cm")
+			f := w.startSubscription("cm")
 			f.SetBaseline(nil)
-			w.waitUntil("watched", func() bool { return len(w.namespaces()) > 0 })
-			if err := w.client.Tracker().Create(configMaps, metadataOf("cm", "5", "x"), "ns"); err != nil {
+			w.waitUntil("watched", func() bool { return len(w.listNamespaces()) > 0 })
+			if err := w.client.Tracker().Create(configMaps, newMetadata("cm", "5", "x"), "ns"); err != nil {
 				t.Fatal(err)
 			}
 			w.waitUntil("the change is reported", func() bool { return w.calls.Load() == 1 })
-			if got := w.namespaces(); len(got) != 1 || got[0] != "ns" {
+			if got := w.listNamespaces(); len(got) != 1 || got[0] != "ns" {
 				t.Errorf("%s: watches in %q", allowed, got)
 			}
 			if f.IsCurrent() {
@@ -158,9 +158,9 @@ func TestSubscriptionWithoutAWatch(t *testing.T) {
 		w.client.PrependWatchReactor("*", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
 			return broken.Load(), nil, errors.New("no connection")
 		})
-		f := w.subscribe("cm")
+		f := w.startSubscription("cm")
 		f.SetBaseline(nil)
-		w.waitUntil("a second try", func() bool { return len(w.namespaces()) > 1 })
+		w.waitUntil("a second try", func() bool { return len(w.listNamespaces()) > 1 })
 		if f.IsCurrent() {
 			t.Error("current without a watch")
 		}
@@ -218,19 +218,19 @@ func TestSubscriptionComparesEvents(t *testing.T) {
 			list := func() {
 				var objects []*metav1.PartialObjectMetadata
 				for _, version := range test.list {
-					objects = append(objects, metadataOf("cm", version, "b"))
+					objects = append(objects, newMetadata("cm", version, "b"))
 				}
 				f.observeAll(objects, "7")
 			}
 			for _, e := range test.before {
-				f.observe(metadataOf("cm", e.version, e.label), e.gone)
+				f.observe(newMetadata("cm", e.version, e.label), e.gone)
 			}
 			if test.list != nil {
 				list()
 			}
-			f.SetBaseline(read("cm", test.read))
+			f.SetBaseline(newRead("cm", test.read))
 			for _, e := range test.after {
-				f.observe(metadataOf("cm", e.version, e.label), e.gone)
+				f.observe(newMetadata("cm", e.version, e.label), e.gone)
 			}
 			if test.list != nil { // the same must hold after the read
 				list()
@@ -243,20 +243,20 @@ func TestSubscriptionComparesEvents(t *testing.T) {
 	t.Run("a subscription reports a change if there were more events than it stores [F36]", func(t *testing.T) {
 		var reported atomic.Bool
 		f := newSubscription(newSubscriber(t).ForLabels(configMaps, map[string]string{"a": "b"}, nil), func() { reported.Store(true) })
-		for i := range maxEarly + 1 {
-			f.observe(metadataOf(fmt.Sprint(i), "1", "x"), false)
+		for i := range maxEarlyEvents + 1 {
+			f.observe(newMetadata(fmt.Sprint(i), "1", "x"), false)
 		}
-		if f.SetBaseline(nil); !reported.Load() || len(f.early.last) > maxEarly {
+		if f.SetBaseline(nil); !reported.Load() || len(f.earlyEvents.last) > maxEarlyEvents {
 			t.Error("events are lost")
 		}
 	})
 }
 
-func TestSubscribeAlone(t *testing.T) {
-	cm := metadataOf("cm", "1", "b")
+func TestSubscribeAloneReportsTheFirstChange(t *testing.T) {
+	cm := newMetadata("cm", "1", "b")
 	t.Run("a subscription reports one change", func(t *testing.T) {
 		w := newSubscriber(t, cm)
-		s := w.request("cm", read("cm", "1")...).SubscribeAlone(func() { w.calls.Add(1) })
+		s := w.request("cm", newRead("cm", "1")...).SubscribeAlone(func() { w.calls.Add(1) })
 		w.waitUntil("the subscription is current", s.IsCurrent)
 		if w.calls.Load() > 0 || s.HasEnded() {
 			t.Error("a change is reported although there is none")
@@ -269,11 +269,11 @@ func TestSubscribeAlone(t *testing.T) {
 			t.Error("the subscription goes on after the change")
 		}
 		s.Stop()
-		w.waitUntil("the watch has ended", func() bool { return w.Stats().Watches == 0 })
+		w.waitUntil("the watch has ended", func() bool { return w.GetStats().Watches == 0 })
 	})
 	t.Run("a subscription reports a change between the read and the watch", func(t *testing.T) {
 		w := newSubscriber(t, cm)
-		w.request("cm", read("cm", "0")...).SubscribeAlone(func() { w.calls.Add(1) })
+		w.request("cm", newRead("cm", "0")...).SubscribeAlone(func() { w.calls.Add(1) })
 		w.waitUntil("the change is reported", func() bool { return w.calls.Load() == 1 })
 	})
 	t.Run("a subscription neither watches nor polls if the cluster forbids the watch", func(t *testing.T) {
@@ -281,23 +281,23 @@ func TestSubscribeAlone(t *testing.T) {
 		w.client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
 		})
-		s := w.request("cm", read("cm", "1")...).SubscribeAlone(func() { w.calls.Add(1) })
-		w.waitUntil("the watch has ended", func() bool { return w.Stats().Watches == 0 })
+		s := w.request("cm", newRead("cm", "1")...).SubscribeAlone(func() { w.calls.Add(1) })
+		w.waitUntil("the watch has ended", func() bool { return w.GetStats().Watches == 0 })
 		if s.IsCurrent() || w.calls.Load() > 0 || len(w.client.Actions()) != 1 {
 			t.Errorf("current %t, %d changes, requests %v", s.IsCurrent(), w.calls.Load(), w.client.Actions())
 		}
 	})
 	t.Run("a subscription lists the objects at intervals if the cluster forbids to watch them [F36]", func(t *testing.T) {
 		w := newSubscriber(t, cm)
-		clk := clocktesting.NewFakeClock(noon)
+		clk := clocktesting.NewFakeClock(startTime)
 		w.opts.Clock = clk
 		w.client.PrependWatchReactor("*", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
 		})
-		s := w.subscribe("cm")
-		s.SetBaseline(read("cm", "1"))
+		s := w.startSubscription("cm")
+		s.SetBaseline(newRead("cm", "1"))
 		w.waitUntil("the first list", clk.HasWaiters)
-		if err := w.client.Tracker().Update(configMaps, metadataOf("cm", "2", "b"), "ns"); err != nil {
+		if err := w.client.Tracker().Update(configMaps, newMetadata("cm", "2", "b"), "ns"); err != nil {
 			t.Fatal(err)
 		}
 		clk.Step(pollInterval)

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// gather is the time between the first of several events and the call of the function `wake`. Further events within
-	// this time cause no additional call.
-	gather = 50 * time.Millisecond
-	// wakeEvery is the minimum time between two wakes of a waiting item. A wake is a call of the function `wake`.
-	wakeEvery = time.Second
-	// steadyWakes is the number of wakes after which the interval between wakes grows if the reason for waiting stays
+	// gatherDelay is the time between the first of several events and the call of the function `wake`. Further events
+	// within this time cause no additional call.
+	gatherDelay = 50 * time.Millisecond
+	// minWakeInterval is the minimum time between two wakes of a waiting item. A wake is a call of the function `wake`.
+	minWakeInterval = time.Second
+	// wakesUntilSlower is the number of wakes after which the interval between wakes grows if the reason for waiting stays
 	// the same. It is so large that the interval does not grow during a rollout of a few seconds.
-	steadyWakes = 10
-	// wakeSlowest is the maximum time between two wakes if events continue and the reason for waiting stays the same.
-	wakeSlowest = 8 * time.Second
+	wakesUntilSlower = 10
+	// maxWakeInterval is the maximum time between two wakes if events continue and the reason for waiting stays the same.
+	maxWakeInterval = 8 * time.Second
 )
 
 // throttle reduces many events to few wakes. A wake is a call of the function `wake`. There is always a wake after the
 // last event. After a time without events, the wake follows an event almost immediately. Otherwise, there is an
-// interval of at least wakeEvery between two wakes. If events continue and the reason for waiting does not change, the
-// interval doubles with each wake after the first steadyWakes wakes, up to wakeSlowest.
+// interval of at least minWakeInterval between two wakes. If events continue and the reason for waiting does not
+// change, the interval doubles with each wake after the first wakesUntilSlower wakes, up to maxWakeInterval.
 type throttle struct {
 	clock clock.WithDelayedExecution
 	wake  func()
@@ -39,7 +39,7 @@ type throttle struct {
 }
 
 func newThrottle(clk clock.WithDelayedExecution, wake func()) *throttle {
-	return &throttle{clock: clk, wake: wake, every: wakeEvery}
+	return &throttle{clock: clk, wake: wake, every: minWakeInterval}
 }
 
 // event plans a wake because an event has occurred.
@@ -52,31 +52,31 @@ func (t *throttle) event() {
 	case now.Before(t.last):
 		return // a wake that follows this event is planned already
 	case !now.Before(next):
-		t.every, t.wakes, next = wakeEvery, 0, now.Add(gather)
-	case t.wakes >= steadyWakes:
-		t.every = min(2*t.every, wakeSlowest)
+		t.every, t.wakes, next = minWakeInterval, 0, now.Add(gatherDelay)
+	case t.wakes >= wakesUntilSlower:
+		t.every = min(2*t.every, maxWakeInterval)
 	}
 	t.wakes++
-	t.plan(now, next)
+	t.setTimer(now, next)
 }
 
-// setReason records the reason why the item waits. If the reason changed, it resets the interval to wakeEvery.
+// setReason records the reason why the item waits. If the reason changed, it resets the interval to minWakeInterval.
 func (t *throttle) setReason(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reason == reason {
 		return
 	}
-	t.reason, t.every, t.wakes = reason, wakeEvery, 0
+	t.reason, t.every, t.wakes = reason, minWakeInterval, 0
 	now := t.clock.Now()
-	if soon := now.Add(wakeEvery); soon.Before(t.last) {
+	if soon := now.Add(minWakeInterval); soon.Before(t.last) {
 		t.timer.Stop()
-		t.plan(now, soon)
+		t.setTimer(now, soon)
 	}
 }
 
-// plan plans a wake for a given time. The caller holds mu.
-func (t *throttle) plan(now, at time.Time) {
+// setTimer plans a wake for a given time. The caller holds mu.
+func (t *throttle) setTimer(now, at time.Time) {
 	t.last, t.timer = at, t.clock.AfterFunc(at.Sub(now), t.wake)
 }
 

@@ -24,11 +24,11 @@ type Causes struct {
 	notBefore time.Time // the earliest time that the calls of Request named
 }
 
-// due reports whether a drift or a call of Request requires a run, and when the run is due. If the correction of one
+// isDue reports whether a drift or a call of Request requires a run, and when the run is due. If the correction of one
 // object is delayed, this does not delay the correction of other objects.
-func (c *Causes) due() (wanted bool, at time.Time) {
+func (c *Causes) isDue() (wanted bool, at time.Time) {
 	wanted, at = c.requested, c.notBefore
-	for _, correction := range c.correctionTimes() {
+	for _, correction := range c.listCorrectionTimes() {
 		if !wanted || correction.Before(at) {
 			wanted, at = true, correction
 		}
@@ -36,9 +36,9 @@ func (c *Causes) due() (wanted bool, at time.Time) {
 	return wanted, at
 }
 
-// correctionTimes returns, for each drifted object, the time at which to correct it. All drifts of an object are
+// listCorrectionTimes returns, for each drifted object, the time at which to correct it. All drifts of an object are
 // corrected together.
-func (c *Causes) correctionTimes() map[Object]time.Time {
+func (c *Causes) listCorrectionTimes() map[Object]time.Time {
 	out := map[Object]time.Time{}
 	for _, d := range c.Drifts {
 		if at, known := out[d.Object]; !known || d.NotBefore.After(at) {
@@ -78,7 +78,7 @@ func (c *Causes) add(d PendingDrift) {
 // split divides the causes into those that a run at the given time handles, and the drifts whose correction is not due
 // yet.
 func (c Causes) split(now time.Time) (taken Causes, later []PendingDrift) {
-	taken, all, times := c, c.Drifts, c.correctionTimes()
+	taken, all, times := c, c.Drifts, c.listCorrectionTimes()
 	taken.Drifts = nil
 	for _, d := range all {
 		if times[d.Object].After(now) {
@@ -90,18 +90,18 @@ func (c Causes) split(now time.Time) (taken Causes, later []PendingDrift) {
 	return taken, later
 }
 
-// Triggers decides when an item runs next. It collects the causes of the next run, and asks the library to reconcile the
-// item when the first of them is due. It is safe for concurrent use.
+// Triggers decides when an item runs next. It collects the causes of the next run, and asks the library to reconcile
+// the item when the first of them is due. It is safe for concurrent use.
 type Triggers struct {
-	clock    clock.WithDelayedExecution
-	trigger  func()      // asks the library to reconcile the item
-	asked    atomic.Bool // the library was asked for a reconcile, and has not called Due since then
-	throttle *throttle   // limits how often events trigger a reconcile while the item waits
+	clock     clock.WithDelayedExecution
+	trigger   func()      // asks the library to reconcile the item
+	requested atomic.Bool // the library was asked for a reconcile, and has not called CheckDue since then
+	throttle  *throttle   // limits how often events trigger a reconcile while the item waits
 
 	mu         sync.Mutex
 	next       Causes
 	timer      clock.Timer   // nil if no run is planned for later
-	watchRetry time.Duration // the last result of NextWatchRetry
+	watchRetry time.Duration // the last result of AdvanceWatchRetry
 }
 
 // NewTriggers returns Triggers for an item. The function `trigger` asks the library to reconcile the item. It must not
@@ -110,22 +110,22 @@ func NewTriggers(clk clock.WithDelayedExecution, trigger func()) *Triggers {
 	return &Triggers{clock: clk, trigger: trigger, throttle: newThrottle(clk, trigger)}
 }
 
-// schedule sets the timer for the first cause. If that cause is already due, it sets no timer. In this case, it
+// setTimer sets the timer for the first cause. If that cause is already due, it sets no timer. In this case, it
 // returns true unless the library has already been asked for a reconcile. The caller holds the lock.
-func (t *Triggers) schedule() (now bool) {
+func (t *Triggers) setTimer() (now bool) {
 	t.stopTimer()
-	if t.asked.Load() {
+	if t.requested.Load() {
 		return false
 	}
-	wanted, at := t.next.due()
+	wanted, at := t.next.isDue()
 	if !wanted {
 		return false
 	}
 	if rest := at.Sub(t.clock.Now()); rest > 0 {
-		t.timer = t.clock.AfterFunc(rest, t.ring)
+		t.timer = t.clock.AfterFunc(rest, t.requestReconcile)
 		return false
 	}
-	t.asked.Store(true)
+	t.requested.Store(true)
 	return true
 }
 
@@ -137,35 +137,35 @@ func (t *Triggers) stopTimer() {
 	}
 }
 
-// ring asks the library to reconcile the item. The timer calls it. It takes no lock, because a fake clock holds its own
-// lock while it calls ring, and a second lock could cause a deadlock.
-func (t *Triggers) ring() {
-	t.asked.Store(true)
+// requestReconcile asks the library to reconcile the item. The timer calls it. It takes no lock, because a fake clock
+// holds its own lock while it calls requestReconcile, and a second lock could cause a deadlock.
+func (t *Triggers) requestReconcile() {
+	t.requested.Store(true)
 	t.trigger()
 }
 
-// Reschedule asks the library to reconcile the item if a cause is due, unless it was asked already. If no cause is
-// due yet, Reschedule sets the timer.
-func (t *Triggers) Reschedule() {
+// RequestIfDue asks the library to reconcile the item if a cause is due, unless it was asked already. If no cause is
+// due yet, RequestIfDue sets the timer.
+func (t *Triggers) RequestIfDue() {
 	t.mu.Lock()
-	t.unlock()
+	t.setTimerAndUnlock()
 }
 
-// unlock sets the timer for the first cause and releases the lock. If that cause is already due, there is no timer
-// for it. In this case, unlock asks the library to reconcile the item.
-func (t *Triggers) unlock() {
-	now := t.schedule()
+// setTimerAndUnlock sets the timer for the first cause and releases the lock. If that cause is already due, there is no
+// timer for it. In this case, setTimerAndUnlock asks the library to reconcile the item.
+func (t *Triggers) setTimerAndUnlock() {
+	now := t.setTimer()
 	t.mu.Unlock()
 	if now {
 		t.trigger()
 	}
 }
 
-// Request requests a run, not before the given time. The zero value means now. If several calls name different times, the
-// earliest applies. One run fulfils all requests.
+// Request requests a run, not before the given time. The zero value means now. If several calls name different times,
+// the earliest applies. One run fulfils all requests.
 func (t *Triggers) Request(notBefore time.Time) {
 	t.mu.Lock()
-	defer t.unlock()
+	defer t.setTimerAndUnlock()
 	t.next.request(notBefore)
 }
 
@@ -193,8 +193,8 @@ func (t *Triggers) RecreateFinished() {
 }
 
 // AddDrift adds a drift. For the first drift of an object, it calls the function `count` to determine when to correct
-// the object. The result applies to all drifts of the object until the object is corrected. AddDrift returns the pending
-// drift, and reports whether it is the first drift of the object. Call Reschedule afterwards.
+// the object. The result applies to all drifts of the object until the object is corrected. AddDrift returns the
+// pending drift, and reports whether it is the first drift of the object. Call RequestIfDue afterwards.
 func (t *Triggers) AddDrift(d Drift, count func(Drift) Correction) (pending PendingDrift, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +211,7 @@ func (t *Triggers) AddDrift(d Drift, count func(Drift) Correction) (pending Pend
 // RemoveDrifts removes the drifts of an object that is being corrected.
 func (t *Triggers) RemoveDrifts(object Object) {
 	t.mu.Lock()
-	defer t.unlock()
+	defer t.setTimerAndUnlock()
 	t.next.Drifts = slices.DeleteFunc(t.next.Drifts, func(d PendingDrift) bool { return d.Object == object })
 }
 
@@ -223,26 +223,26 @@ func (t *Triggers) ListFights() []PendingDrift {
 	return slices.DeleteFunc(slices.Clone(t.next.Drifts), func(d PendingDrift) bool { return !d.Fight })
 }
 
-// Due reports whether a run is required, and when it is due. Call it during a reconcile of the item. A timer is therefore
-// necessary only if the run is due later.
-func (t *Triggers) Due() (bool, time.Time) {
+// CheckDue reports whether a run is required, and when it is due. It must be called during a reconcile of the item,
+// because it also marks the last request for a reconcile as handled. If the run is due later, it sets a timer.
+func (t *Triggers) CheckDue() (bool, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asked.Store(false)
-	wanted, at := t.next.due()
+	t.requested.Store(false)
+	wanted, at := t.next.isDue()
 	if wanted && at.After(t.clock.Now()) {
-		t.schedule()
+		t.setTimer()
 	}
 	return wanted, at
 }
 
-// Take takes the causes for a run. If the run is a background run that need not check every object, drifts whose
+// TakeCauses takes the causes for a run. If the run is a background run that need not check every object, drifts whose
 // correction is not due yet remain. The result `later` contains the objects of these drifts.
-func (t *Triggers) Take(background bool) (taken Causes, later map[Object]bool) {
+func (t *Triggers) TakeCauses(background bool) (taken Causes, later map[Object]bool) {
 	t.mu.Lock()
-	defer t.unlock()
+	defer t.setTimerAndUnlock()
 	taken, t.next = t.next, Causes{}
-	t.asked.Store(false)
+	t.requested.Store(false)
 	later = map[Object]bool{}
 	if background && !taken.ForceResync {
 		taken, t.next.Drifts = taken.split(t.clock.Now())
@@ -253,9 +253,9 @@ func (t *Triggers) Take(background bool) (taken Causes, later map[Object]bool) {
 	return taken, later
 }
 
-// Return adds the causes of a failed run again, because neither the watches nor the callers of Request report them again.
-// For causes that are already due, it requests no run, because the library itself retries a failed run.
-func (t *Triggers) Return(taken Causes) {
+// ReturnCauses adds the causes of a failed run again, because neither the watches nor the callers of Request report
+// them again. For causes that are already due, it requests no run, because the library itself retries a failed run.
+func (t *Triggers) ReturnCauses(taken Causes) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	since := t.next.Drifts
@@ -268,30 +268,30 @@ func (t *Triggers) Return(taken Causes) {
 	if taken.requested {
 		t.next.request(taken.notBefore)
 	}
-	t.schedule()
-	t.asked.Store(false)
+	t.setTimer()
+	t.requested.Store(false)
 }
 
-// ReportChange triggers a reconcile of an item that waits, because an object for which it waits may have changed. Many
-// calls lead to few reconciles: there is always one after the last call, at most one per second, and even fewer if calls
-// continue and the reason for waiting stays the same.
-func (t *Triggers) ReportChange() { t.throttle.event() }
+// NotifyChange triggers a reconcile of an item that waits, because an object for which it waits may have changed. Many
+// calls lead to few reconciles: there is always one after the last call, at most one per second, and even fewer if
+// calls continue and the reason for waiting stays the same.
+func (t *Triggers) NotifyChange() { t.throttle.event() }
 
-// SetWaitReason records the reason why the item waits. See ReportChange.
+// SetWaitReason records the reason why the item waits. See NotifyChange.
 func (t *Triggers) SetWaitReason(reason string) { t.throttle.setReason(reason) }
 
-// StopWaiting cancels the reconcile that ReportChange has planned. Call it when the item no longer waits.
+// StopWaiting cancels the reconcile that NotifyChange has planned. Call it when the item no longer waits.
 func (t *Triggers) StopWaiting() { t.throttle.stop() }
 
-// These constants are the minimum and maximum result of NextWatchRetry.
+// These constants are the minimum and maximum result of AdvanceWatchRetry.
 const (
 	minWatchRetry = 10 * time.Second
 	maxWatchRetry = 5 * time.Minute
 )
 
-// NextWatchRetry returns the time until the next attempt to watch the resources that could not be watched. The time
-// doubles with each attempt. If `failed` is false, NextWatchRetry returns 0, and the next time is the minimum again.
-func (t *Triggers) NextWatchRetry(failed bool) time.Duration {
+// AdvanceWatchRetry returns the time until the next attempt to watch the resources that could not be watched. The time
+// doubles with each attempt. If `failed` is false, AdvanceWatchRetry returns 0, and the next time is the minimum again.
+func (t *Triggers) AdvanceWatchRetry(failed bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !failed {

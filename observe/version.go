@@ -15,24 +15,24 @@ type Version struct {
 	ResourceVersion string
 }
 
-// VersionOf returns the version of an object.
-func VersionOf(obj metav1.Object) Version {
+// GetVersion returns the version of an object.
+func GetVersion(obj metav1.Object) Version {
 	return Version{UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()}
 }
 
-// Baseline contains the versions of objects on which a caller has acted.
-type Baseline map[types.NamespacedName]Version
+// versionBaseline contains the versions of objects on which a caller has acted.
+type versionBaseline map[types.NamespacedName]Version
 
-// NewBaseline returns the versions of the given objects. It is not nil.
-func NewBaseline[T metav1.Object](objects ...T) Baseline {
-	b := make(Baseline, len(objects))
+// newVersionBaseline returns the versions of the given objects. It is not nil.
+func newVersionBaseline[T metav1.Object](objects ...T) versionBaseline {
+	b := make(versionBaseline, len(objects))
 	for _, obj := range objects {
-		b[types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}] = VersionOf(obj)
+		b[types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}] = GetVersion(obj)
 	}
 	return b
 }
 
 // IsNewerThan reports whether v is a different state than `before`, and not known to be an older one.
 func (v Version) IsNewerThan(before Version) bool {
-	return v != before && !version.Older(v.ResourceVersion, before.ResourceVersion)
+	return v != before && !version.IsOlder(v.ResourceVersion, before.ResourceVersion)
 }

@@ -24,16 +24,16 @@ type Options struct {
 	// Limit bounds the number of open watches. Several Watchers may share a Limit. By default, the Watcher has its own
 	// Limit of DefaultMaxWatches.
 	Limit *Limit
-	// Subscriptions is like Limit, but bounds the number of watches that are open only for Subscriptions.
-	Subscriptions *Limit
+	// SubscriptionLimit is like Limit, but bounds the number of watches that are open only for Subscriptions.
+	SubscriptionLimit *Limit
 	// SyncTimeout limits how long Watch waits for the first list of a resource. The default is 10 s.
 	SyncTimeout time.Duration
-	// Idle is how long a watch stays open when no item needs it any more. The default is 10 min.
-	Idle time.Duration
+	// IdleTimeout is how long a watch stays open when no item needs it any more. The default is 10 min.
+	IdleTimeout time.Duration
 	// Clock provides the time. The default is the real clock.
 	Clock clock.WithDelayedExecution
-	// Objects is the client for WatchObjects. If it is nil, the Watcher stores only metadata.
-	Objects dynamic.Interface
+	// DynamicClient is the client for WatchObjects. If it is nil, the Watcher stores only metadata.
+	DynamicClient dynamic.Interface
 }
 
 // Watcher watches the objects of deploy items in one target. Its methods are safe for concurrent use.
@@ -61,9 +61,9 @@ type Watcher struct {
 // New returns a Watcher for the target that the client accesses. The Watcher does nothing before Start is called.
 func New(client metadata.Interface, opts Options) *Watcher {
 	opts.Limit = cmp.Or(opts.Limit, NewLimit(DefaultMaxWatches))
-	opts.Subscriptions = cmp.Or(opts.Subscriptions, NewLimit(DefaultMaxWatches))
+	opts.SubscriptionLimit = cmp.Or(opts.SubscriptionLimit, NewLimit(DefaultMaxWatches))
 	opts.SyncTimeout = cmp.Or(opts.SyncTimeout, 10*time.Second)
-	opts.Idle = cmp.Or(opts.Idle, 10*time.Minute)
+	opts.IdleTimeout = cmp.Or(opts.IdleTimeout, 10*time.Minute)
 	opts.Clock = cmp.Or[clock.WithDelayedExecution](opts.Clock, clock.RealClock{})
 	w := &Watcher{
 		client:    client,
@@ -109,8 +109,8 @@ func (w *Watcher) Wait() {
 	w.running.Wait()
 }
 
-// waitForOpenings waits for the callers that are opening a watch at the moment. Each of them has then either opened the watch or
-// noticed that ctx has ended.
+// waitForOpenings waits for the callers that are opening a watch at the moment. Each of them has then either opened the
+// watch or noticed that ctx has ended.
 func (w *Watcher) waitForOpenings() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,27 +122,27 @@ func (w *Watcher) waitForOpenings() {
 func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName) (State, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.storeFor(gvr, name.Namespace)
-	if s == nil || !s.live() {
+	s := w.findStore(gvr, name.Namespace)
+	if s == nil || !s.isLive() {
 		return State{}, false
 	}
-	id := nameOf(name)
+	id := newName(name)
 	r := s.objects[id]
 	known := s.version
 	if r != nil {
 		known = r.version
 	}
-	if e := w.baselines.find(gvr, id); e != nil && version.Older(known, e.version) {
-		return State{UID: e.uid, ResourceVersion: e.version, Key: e.key, Item: e.baseline.item}, true
+	if e := w.baselines.find(gvr, id); e != nil && version.IsOlder(known, e.version) {
+		return State{UID: e.uid, ResourceVersion: e.version, Fingerprint: e.key, Item: e.baseline.item}, true
 	}
 	if r == nil {
 		return State{}, false
 	}
-	return r.state(), true
+	return r.toState(), true
 }
 
-// start runs the function f in a goroutine of the Watcher. The context of f ends when the Watcher ends. If the Watcher is
-// not running, start returns false and does not run f.
+// start runs the function f in a goroutine of the Watcher. The context of f ends when the Watcher ends. If the Watcher
+// is not running, start returns false and does not run f.
 func (w *Watcher) start(f func(context.Context)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,8 +164,8 @@ type Stats struct {
 	Items int
 }
 
-// Stats returns the current counts. If Stats.Items is 0, the Watcher may be discarded.
-func (w *Watcher) Stats() Stats {
+// GetStats returns the current counts. If Stats.Items is 0, the Watcher may be discarded.
+func (w *Watcher) GetStats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stats := Stats{Watches: len(w.sources), Items: len(w.baselines.items)}

@@ -56,8 +56,8 @@ func randomObject(r *rand.Rand, depth int) map[string]any {
 	return out
 }
 
-// change returns a copy of the given value in which some parts differ.
-func change(r *rand.Rand, value any, depth int) any {
+// changeValue returns a copy of the given value in which some parts differ.
+func changeValue(r *rand.Rand, value any, depth int) any {
 	if r.IntN(4) == 0 {
 		return randomValue(r, depth)
 	}
@@ -67,7 +67,7 @@ func change(r *rand.Rand, value any, depth int) any {
 			if r.IntN(5) == 0 {
 				delete(v, key)
 			} else {
-				v[key] = change(r, member, depth-1)
+				v[key] = changeValue(r, member, depth-1)
 			}
 		}
 		v[strangeKeys[r.IntN(len(strangeKeys))]] = randomValue(r, depth)
@@ -82,8 +82,8 @@ func change(r *rand.Rand, value any, depth int) any {
 	return value
 }
 
-// FuzzApply checks that the object that Apply stores is equal to the object that Fold computes, and that a second Apply
-// sends nothing.
+// FuzzApply checks that the object that Apply stores is equal to the object that ApplyTo computes, and that a second
+// Apply sends nothing.
 func FuzzApply(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed, seed%3 != 0, seed%2 == 0)
@@ -110,31 +110,31 @@ func FuzzApply(f *testing.F) {
 			wanted := map[string]any{}
 			for _, part := range []string{"spec", "status"} {
 				copied, _ := obj.DeepCopy().Object[part].(map[string]any)
-				wanted[part] = change(r, copied, 3)
+				wanted[part] = changeValue(r, copied, 3)
 			}
 			p.Append(func(body map[string]any) error {
 				body["spec"], body["status"] = wanted["spec"], wanted["status"]
 				return nil
 			})
 		}
-		want := fold(t, p, obj.Object)
-		result := apply(t, p, c, obj, patch.StatusSubresource(false))
+		want := applyTo(t, p, obj.Object)
+		result := apply(t, p, c, obj, patch.WithStatusSubresource(false))
 		if len(result.Calls) > 1 {
 			t.Errorf("%d calls, want one at most", len(result.Calls))
 		}
 		for _, part := range []string{"spec", "status"} {
-			if diff := cmp.Diff(plain(t, want[part]), plain(t, obj.Object[part])); diff != "" {
+			if diff := cmp.Diff(normalizeNumbers(t, want[part]), normalizeNumbers(t, obj.Object[part])); diff != "" {
 				t.Errorf("%s (-folded +stored):\n%s", part, diff)
 			}
 		}
-		if again := apply(t, p, c, obj, patch.StatusSubresource(false)); len(again.Calls) > 0 {
+		if again := apply(t, p, c, obj, patch.WithStatusSubresource(false)); len(again.Calls) > 0 {
 			t.Errorf("the second time %d calls were made", len(again.Calls))
 		}
 	})
 }
 
-// plain encodes and decodes a value, so that equal numbers such as 1 and 1.0 have the same type.
-func plain(t *testing.T, value any) any {
+// normalizeNumbers encodes and decodes a value, so that equal numbers such as 1 and 1.0 have the same type.
+func normalizeNumbers(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -55,11 +55,11 @@ func TestApplySendsNothing(t *testing.T) {
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"old": "1"} })
+			c, count, di := newStoredItem(t, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"old": "1"} })
 			before, p := di.DeepCopy(), &patch.Patch{}
 			change(p)
 			result := apply(t, p, c, di)
-			if len(result.Calls)+len(count.bodies)+result.Attempts != 0 || result.Reads != min(p.Functions(), 1) {
+			if len(result.Calls)+len(count.bodies)+result.Attempts != 0 || result.Reads != min(p.NumFuncs(), 1) {
 				t.Errorf("calls %v, sent %v, %d reads, want none, and one read with functions", result.Calls, count.bodies, result.Reads)
 			}
 			assertUntouched(t, before, di)
@@ -68,7 +68,7 @@ func TestApplySendsNothing(t *testing.T) {
 }
 
 func TestApplyMerge(t *testing.T) {
-	c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) {
+	c, count, di := newStoredItem(t, func(di *lsv1alpha1.DeployItem) {
 		di.Labels = map[string]string{"gone": "1", "keep": "1"}
 		di.Status.ObservedGeneration = 1
 	})
@@ -77,7 +77,7 @@ func TestApplyMerge(t *testing.T) {
 	p.Labels().Set("new/x~y", "1")
 	p.Status().Set("phase", "Init")
 	t.Run("changes are sent as merge patches, the main resource first [K13, K15, Kx1, Kx9]", func(t *testing.T) {
-		result := apply(t, p, c, di, patch.StatusSubresource(true))
+		result := apply(t, p, c, di, patch.WithStatusSubresource(true))
 		want := []string{`{"metadata":{"labels":{"gone":null,"new/x~y":"1"}}}`, `{"metadata":{"resourceVersion":"8"},"status":{"phase":"Init"}}`}
 		if diff := cmp.Diff(want, count.bodies); diff != "" {
 			t.Errorf("sent (-want +got):\n%s", diff)
@@ -99,7 +99,7 @@ func TestApplyMerge(t *testing.T) {
 }
 
 func TestApplyFunctions(t *testing.T) {
-	c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
+	c, count, di := newStoredItem(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
 	p := &patch.Patch{}
 	p.Labels().Set("a/b", "1")
 	p.Append(patch.Typed(func(di *lsv1alpha1.DeployItem) error {
@@ -108,7 +108,7 @@ func TestApplyFunctions(t *testing.T) {
 		return nil
 	}))
 	t.Run("functions are sent as one JSON patch per endpoint that contains the resourceVersion [K2, K26, K27, Kx2, Kx7, Kx15]", func(t *testing.T) {
-		apply(t, p, c, di, patch.StatusSubresource(true))
+		apply(t, p, c, di, patch.WithStatusSubresource(true))
 		want := []string{
 			`[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/metadata/labels","value":{"a/b":"1","seen":"1"}}]`,
 			`[{"op":"replace","path":"/metadata/resourceVersion","value":"8"},{"op":"add","path":"/status/phase","value":"Init"}]`,
@@ -124,7 +124,7 @@ func TestApplyFunctions(t *testing.T) {
 
 func TestApplyConflicts(t *testing.T) {
 	t.Run("functions run again on the newer body [K25, K29, K30, K34, Kx15]", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		stale := asUnstructured(t, di)
 		foreign := &patch.Patch{}
 		foreign.Labels().Set("foreign", "1")
@@ -143,27 +143,27 @@ func TestApplyConflicts(t *testing.T) {
 		}
 	})
 	t.Run("the number of attempts is limited", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		count.mainErr = apierrors.NewConflict(itemResource, "web", nil)
 		p := &patch.Patch{}
 		p.Append(setLabel("a", "1"))
-		result, err := p.Apply(t.Context(), c, asUnstructured(t, di), patch.Attempts(3))
+		result, err := p.Apply(t.Context(), c, asUnstructured(t, di), patch.WithMaxAttempts(3))
 		if !apierrors.IsConflict(err) || result.Reads != 2 {
 			t.Errorf("Apply() = %v after %d reads, want a conflict after 2", err, result.Reads)
 		}
 	})
 	t.Run("a locked patch is not sent again after a conflict", func(t *testing.T) {
-		c, _, di := stored(t)
+		c, _, di := newStoredItem(t)
 		di.ResourceVersion = "6"
 		p := &patch.Patch{}
 		p.Labels().Set("a", "1")
-		result, err := p.Apply(t.Context(), c, di, patch.Locked())
+		result, err := p.Apply(t.Context(), c, di, patch.WithOptimisticLock())
 		if !apierrors.IsConflict(err) || result.Attempts != 1 || result.Reads != 0 {
 			t.Errorf("Apply() = %v after %d attempts, want a conflict after 1", err, result.Attempts)
 		}
 	})
 	t.Run("the retries stop when the context ends", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		count.mainErr = apierrors.NewConflict(itemResource, "web", nil)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		p := &patch.Patch{}
@@ -189,17 +189,17 @@ func TestApplyRetriesOnlyTheRest(t *testing.T) {
 		status["observedGeneration"] = generation + 1
 		return nil
 	}
-	c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
+	c, count, di := newStoredItem(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
 	count.statusErr = apierrors.NewConflict(itemResource, "web", nil)
 	p := &patch.Patch{}
 	p.Append(increment)
-	result, err := p.Apply(t.Context(), c, di, patch.StatusSubresource(true), patch.Attempts(1))
+	result, err := p.Apply(t.Context(), c, di, patch.WithStatusSubresource(true), patch.WithMaxAttempts(1))
 	if !apierrors.IsConflict(err) || result.Left == nil {
 		t.Fatalf("Apply() = %+v, %v, want a conflict and remaining changes", result, err)
 	}
 	count.statusErr = nil
 	t.Run("changes of the first write are not sent again [Kx3]", func(t *testing.T) {
-		apply(t, result.Left, c, di, patch.StatusSubresource(true))
+		apply(t, result.Left, c, di, patch.WithStatusSubresource(true))
 		if di.Annotations["n"] != "+" || di.Status.ObservedGeneration != 2 || count.main.Load() != 1 {
 			t.Errorf("annotation %q, generation %d, %d main calls; want each once", di.Annotations["n"], di.Status.ObservedGeneration, count.main.Load())
 		}
@@ -212,39 +212,39 @@ func TestApplyErrors(t *testing.T) {
 		p := &patch.Patch{}
 		p.Labels().Set("a", "1")
 		p.Append(setLabel("b", "1"))
-		if result := apply(t, p, c, item()); !result.Gone || result.Body != nil || result.Left != nil {
+		if result := apply(t, p, c, newItem()); !result.Gone || result.Body != nil || result.Left != nil {
 			t.Errorf("result %+v, want gone", result)
 		}
 		p.Clear()
 		p.Status().Set("phase", "Init")
-		if result := apply(t, p, c, item()); !result.Gone {
+		if result := apply(t, p, c, newItem()); !result.Gone {
 			t.Errorf("result %+v, want gone", result)
 		}
 	})
 	t.Run("other errors are returned [Kx5]", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		count.mainErr = apierrors.NewForbidden(itemResource, "web", nil)
 		p := &patch.Patch{}
 		p.Labels().Set("a", "1")
-		if result, err := p.Apply(t.Context(), c, di); !apierrors.IsForbidden(err) || result.Left.Empty() {
+		if result, err := p.Apply(t.Context(), c, di); !apierrors.IsForbidden(err) || result.Left.IsEmpty() {
 			t.Errorf("Apply() = %v, want forbidden", err)
 		}
 	})
 	t.Run("an error reports an object that is too large", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		count.mainErr = apierrors.NewRequestEntityTooLargeError("limit is 3145728")
 		p, tooLarge := &patch.Patch{}, &patch.SizeError{}
 		p.Labels().Set("a", "1")
-		if _, err := p.Apply(t.Context(), c, di); !errors.As(err, &tooLarge) || !patch.Permanent(err) {
+		if _, err := p.Apply(t.Context(), c, di); !errors.As(err, &tooLarge) || !patch.IsTooLarge(err) {
 			t.Errorf("Apply() = %v, want a SizeError", err)
 		}
 	})
 	t.Run("functions and locks need a reference body [Kx8]", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		di.ResourceVersion = ""
 		p := &patch.Patch{}
 		p.Labels().Set("a", "1")
-		if _, err := p.Apply(t.Context(), c, di, patch.Locked()); err == nil {
+		if _, err := p.Apply(t.Context(), c, di, patch.WithOptimisticLock()); err == nil {
 			t.Error("Apply() with a lock gives no error")
 		}
 		if _, err := p.Apply(t.Context(), c, nil); err == nil {
@@ -258,7 +258,7 @@ func TestApplyErrors(t *testing.T) {
 		}
 	})
 	t.Run("the error of a function is returned and nothing is sent", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		p := &patch.Patch{}
 		p.Append(func(map[string]any) error { return errBoom })
 		if _, err := p.Apply(t.Context(), c, di); !errors.Is(err, errBoom) || len(count.bodies) > 0 {
@@ -266,14 +266,14 @@ func TestApplyErrors(t *testing.T) {
 		}
 	})
 	t.Run("the error for a value that JSON cannot express names its path and hides the value", func(t *testing.T) {
-		c, _, di := stored(t)
+		c, _, di := newStoredItem(t)
 		p := &patch.Patch{}
 		p.Spec().In("a").Set("b/c", func() {})
 		if _, err := p.Apply(t.Context(), c, di); err == nil || !strings.Contains(err.Error(), `spec.a["b/c"]: `) {
 			t.Errorf("Apply() = %v, want the path", err)
 		}
 		p.Spec().In("a").Set("b/c", "good")
-		if _, err := p.Fold(map[string]any{}); err != nil {
+		if _, err := p.ApplyTo(map[string]any{}); err != nil {
 			t.Errorf("Fold() after the repair: %v", err)
 		}
 		p.Append(func(body map[string]any) error { body["x"] = []any{func() {}}; return nil })
@@ -282,7 +282,7 @@ func TestApplyErrors(t *testing.T) {
 		}
 	})
 	t.Run("a patch cannot change the identity of the object", func(t *testing.T) {
-		c, _, di := stored(t)
+		c, _, di := newStoredItem(t)
 		for _, key := range []string{"name", "namespace", "uid", "resourceVersion"} {
 			p, field := &patch.Patch{}, &patch.FieldError{}
 			p.Metadata().Set(key, "other")
@@ -295,7 +295,7 @@ func TestApplyErrors(t *testing.T) {
 
 func TestApplyLastFinalizer(t *testing.T) {
 	t.Run("the object may be gone after the last finalizer is removed [Kx13]", func(t *testing.T) {
-		c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"a/b"} })
+		c, count, di := newStoredItem(t, func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"a/b"} })
 		if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
 			t.Fatalf("delete: %v", err)
 		}
@@ -303,7 +303,7 @@ func TestApplyLastFinalizer(t *testing.T) {
 		p := &patch.Patch{}
 		p.Metadata().Set("finalizers", nil)
 		p.Status().Set("phase", "Deleting")
-		if result := apply(t, p, c, di, patch.StatusSubresource(true)); !result.Gone || len(result.Calls) != 1 {
+		if result := apply(t, p, c, di, patch.WithStatusSubresource(true)); !result.Gone || len(result.Calls) != 1 {
 			t.Errorf("result %+v, want gone after one call", result)
 		}
 		if count.status.Load() != 0 {
@@ -314,7 +314,7 @@ func TestApplyLastFinalizer(t *testing.T) {
 
 // TestApplyIgnoresLaterChanges checks that Apply does not send changes that are added to the patch during the call.
 func TestApplyIgnoresLaterChanges(t *testing.T) {
-	c, _, di := stored(t)
+	c, _, di := newStoredItem(t)
 	stale := asUnstructured(t, di)
 	foreign := &patch.Patch{}
 	foreign.Labels().Set("foreign", "1")

@@ -22,15 +22,15 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-func wantFieldError(t *testing.T, err error, path string) {
+func requireFieldError(t *testing.T, err error, path string) {
 	t.Helper()
 	if field, ok := errors.AsType[*patch.FieldError](err); !ok || field.Path != path {
 		t.Errorf("error %v, want a FieldError at %s", err, path)
 	}
 }
 
-// numbered returns a list of objects with the names item-<from> to item-<to-1>.
-func numbered(from, to int) []any {
+// newNumberedItems returns a list of objects with the names item-<from> to item-<to-1>.
+func newNumberedItems(from, to int) []any {
 	out := []any{}
 	for i := from; i < to; i++ {
 		out = append(out, map[string]any{"name": fmt.Sprint("item-", i), "text": strings.Repeat("x", 80)})
@@ -38,15 +38,15 @@ func numbered(from, to int) []any {
 	return out
 }
 
-// sent applies a patch whose only function changes the given spec. It returns the operations in the only request and
-// the size of the request.
-func sent(t *testing.T, spec map[string]any, change func(spec map[string]any)) (steps []map[string]any, size int) {
+// applyAndGetRequest applies a patch whose only function changes the given spec. It returns the operations in the only
+// request and the size of the request.
+func applyAndGetRequest(t *testing.T, spec map[string]any, change func(spec map[string]any)) (steps []map[string]any, size int) {
 	t.Helper()
 	s, p := newServer(t, `{}`), &patch.Patch{}
 	s.body["spec"] = spec
 	p.Append(func(body map[string]any) error { change(body["spec"].(map[string]any)); return nil })
 	obj := s.raw()
-	want := fold(t, p, obj.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent())
+	want := applyTo(t, p, obj.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent())
 	result := apply(t, p, s, obj)
 	if len(result.Calls) != 1 {
 		t.Fatalf("%d calls, want one", len(result.Calls))
@@ -64,7 +64,7 @@ func sent(t *testing.T, spec map[string]any, change func(spec map[string]any)) (
 
 func TestOperationsLimitTheirSize(t *testing.T) {
 	t.Run("one changed item of a thousand costs 300 bytes at most [F16]", func(t *testing.T) {
-		_, size := sent(t, map[string]any{"items": numbered(0, 1000)}, func(spec map[string]any) {
+		_, size := applyAndGetRequest(t, map[string]any{"items": newNumberedItems(0, 1000)}, func(spec map[string]any) {
 			spec["items"].([]any)[500].(map[string]any)["text"] = "changed"
 		})
 		if size > 300 {
@@ -72,35 +72,35 @@ func TestOperationsLimitTheirSize(t *testing.T) {
 		}
 	})
 	t.Run("appending to a list and dropping the oldest item costs less than two items [F16]", func(t *testing.T) {
-		_, size := sent(t, map[string]any{"items": numbered(0, 2000)}, func(spec map[string]any) {
-			spec["items"] = append(spec["items"].([]any)[1:], numbered(2000, 2001)...)
+		_, size := applyAndGetRequest(t, map[string]any{"items": newNumberedItems(0, 2000)}, func(spec map[string]any) {
+			spec["items"] = append(spec["items"].([]any)[1:], newNumberedItems(2000, 2001)...)
 		})
 		if size > 400 {
 			t.Errorf("%d bytes", size)
 		}
 	})
 	t.Run("a list whose changes are larger than itself is replaced as a whole [F16]", func(t *testing.T) {
-		steps, size := sent(t, map[string]any{"items": numbered(0, 3000)}, func(spec map[string]any) {
-			spec["items"] = numbered(3000, 6000)
+		steps, size := applyAndGetRequest(t, map[string]any{"items": newNumberedItems(0, 3000)}, func(spec map[string]any) {
+			spec["items"] = newNumberedItems(3000, 6000)
 		})
-		whole, _ := json.Marshal(numbered(3000, 6000))
+		whole, _ := json.Marshal(newNumberedItems(3000, 6000))
 		if len(steps) != 2 || size > len(whole)+200 {
 			t.Errorf("%d steps, %d bytes for a list of %d", len(steps), size, len(whole))
 		}
 	})
 	t.Run("a short list whose items all change is replaced as a whole [F16]", func(t *testing.T) {
-		steps, size := sent(t, map[string]any{"items": numbered(0, 100)}, func(spec map[string]any) {
+		steps, size := applyAndGetRequest(t, map[string]any{"items": newNumberedItems(0, 100)}, func(spec map[string]any) {
 			for i, item := range spec["items"].([]any) {
 				item.(map[string]any)["name"] = fmt.Sprint("other-", i)
 				item.(map[string]any)["text"] = strings.Repeat("y", 80)
 			}
 		})
-		if whole, _ := json.Marshal(numbered(0, 100)); len(steps) != 2 || size > len(whole)+400 {
+		if whole, _ := json.Marshal(newNumberedItems(0, 100)); len(steps) != 2 || size > len(whole)+400 {
 			t.Errorf("%d steps, %d bytes for a list of %d", len(steps), size, len(whole))
 		}
 	})
 	t.Run("only moved items are sent [F16]", func(t *testing.T) {
-		_, size := sent(t, map[string]any{"items": numbered(0, 1000)}, func(spec map[string]any) {
+		_, size := applyAndGetRequest(t, map[string]any{"items": newNumberedItems(0, 1000)}, func(spec map[string]any) {
 			list := spec["items"].([]any)
 			spec["items"] = append(append([]any{list[700]}, list[:700]...), list[701:]...)
 		})
@@ -118,7 +118,7 @@ func TestOperationsLimitTheirSize(t *testing.T) {
 				}
 				spec[fmt.Sprint("part-", i)] = members
 			}
-			steps, _ := sent(t, spec, func(spec map[string]any) {
+			steps, _ := applyAndGetRequest(t, spec, func(spec map[string]any) {
 				for _, members := range spec {
 					for key := range members.(map[string]any) {
 						if strings.HasSuffix(key, "3") || strings.HasSuffix(key, "7") || strings.HasSuffix(key, "9") {
@@ -138,7 +138,7 @@ func TestOperationsLimitTheirNumber(t *testing.T) {
 	t.Run("the number of operations is limited if changes are spread over the whole object [F16]", func(t *testing.T) {
 		s, p := newServer(t, `{}`), &patch.Patch{}
 		for i := range 40 {
-			members := within(s.body, fmt.Sprint("part-", i))
+			members := getOrCreateObject(s.body, fmt.Sprint("part-", i))
 			for j := range 1000 {
 				members[fmt.Sprint("key-", j)] = strings.Repeat("x", 20)
 			}
@@ -146,13 +146,13 @@ func TestOperationsLimitTheirNumber(t *testing.T) {
 		p.Append(func(body map[string]any) error {
 			for i := range 40 {
 				for j := range 300 {
-					within(body, fmt.Sprint("part-", i))[fmt.Sprint("key-", j)] = "y"
+					getOrCreateObject(body, fmt.Sprint("part-", i))[fmt.Sprint("key-", j)] = "y"
 				}
 			}
 			return nil
 		})
 		apply(t, p, s, s.raw())
-		if n := strings.Count(s.requests[0], `"op":`); n >= 10000 || within(s.body, "part-39")["key-299"] != "y" {
+		if n := strings.Count(s.requests[0], `"op":`); n >= 10000 || getOrCreateObject(s.body, "part-39")["key-299"] != "y" {
 			t.Errorf("%d steps", n)
 		}
 	})
@@ -175,10 +175,10 @@ func TestInvalidValueCanBeReplaced(t *testing.T) {
 			} {
 				p := &patch.Patch{}
 				note(p)
-				_, err := p.Fold(map[string]any{})
-				wantFieldError(t, err, "spec.a.b.c")
+				_, err := p.ApplyTo(map[string]any{})
+				requireFieldError(t, err, "spec.a.b.c")
 				repair(p)
-				fold(t, p, map[string]any{})
+				applyTo(t, p, map[string]any{})
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestInvalidValueCanBeReplaced(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", map[string]any{"bad": bad, "good": "1"})
 		p.Spec().In("a").Set("bad", "2")
-		spec := fold(t, p, map[string]any{})["spec"].(map[string]any)
+		spec := applyTo(t, p, map[string]any{})["spec"].(map[string]any)
 		if got := spec["a"].(map[string]any); got["good"] != "1" || got["bad"] != "2" {
 			t.Errorf("folded %v", got)
 		}
@@ -195,11 +195,11 @@ func TestInvalidValueCanBeReplaced(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", "old")
 		p.Spec().Set("a", bad)
-		if _, noted := p.Spec().Get("a"); noted || p.Empty() {
+		if _, noted := p.Spec().Get("a"); noted || p.IsEmpty() {
 			t.Error("the old value is still recorded, or no value is recorded")
 		}
 		p.Spec().Forget("a")
-		if !p.Empty() {
+		if !p.IsEmpty() {
 			t.Error("something is left")
 		}
 	})
@@ -235,7 +235,7 @@ func TestWarnings(t *testing.T) {
 		c, secret := newSecret(t)
 		p := &patch.Patch{}
 		p.Body().In("stringData").Set("password", "x")
-		if result := apply(t, p, c, secret, patch.StatusSubresource(false)); len(result.Warnings) > 0 {
+		if result := apply(t, p, c, secret, patch.WithStatusSubresource(false)); len(result.Warnings) > 0 {
 			t.Errorf("warnings %v", result.Warnings)
 		}
 	})
@@ -244,7 +244,7 @@ func TestWarnings(t *testing.T) {
 		logger := funcr.New(func(_, args string) { logged += args + "\n" }, funcr.Options{})
 		s, p := newServer(t, `{"spec":{}}`), &patch.Patch{}
 		p.Spec().Set("colour", "TOP SECRET")
-		result, err := p.Apply(log.IntoContext(t.Context(), logger), &dropping{s}, s.raw(), patch.StatusSubresource(true))
+		result, err := p.Apply(log.IntoContext(t.Context(), logger), &dropping{s}, s.raw(), patch.WithStatusSubresource(true))
 		if err != nil || len(result.Warnings) != 1 || !strings.HasPrefix(result.Warnings[0], "spec.colour was not stored") {
 			t.Fatalf("Apply() = %+v, %v, want a warning", result, err)
 		}

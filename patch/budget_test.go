@@ -30,7 +30,7 @@ var budgets = []struct {
 	{row: "both", note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Append(setState) }},
 	{row: "both, with functions, of a typed object", typed: true, note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Append(setState) }},
 	{row: "nothing, with functions, of a typed object", typed: true, note: func(p *patch.Patch) { p.Append(setLabel("old", "1")) }},
-	{row: "the main resource, after one conflict", note: func(p *patch.Patch) { p.Append(setLabel("a", "1")) }, prepare: (*server).bump},
+	{row: "the main resource, after one conflict", note: func(p *patch.Patch) { p.Append(setLabel("a", "1")) }, prepare: (*server).incrementVersion},
 	{
 		row: "both, where only updates are allowed", note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Append(setState) },
 		prepare: func(s *server) { s.refuse = forbid("patch") },
@@ -38,7 +38,7 @@ var budgets = []struct {
 }
 
 func setState(body map[string]any) error {
-	within(body, "status")["state"] = "x"
+	getOrCreateObject(body, "status")["state"] = "x"
 	return nil
 }
 
@@ -65,11 +65,11 @@ func TestBudgets(t *testing.T) {
 					warm := &patch.Patch{}
 					warm.Labels().Set("warm", "1")
 					warm.Status().Set("warm", "1")
-					apply(t, warm, s, obj, patch.StatusSubresource(apart))
+					apply(t, warm, s, obj, patch.WithStatusSubresource(apart))
 				}
 				s.requests = nil
-				apply(t, p, s, obj, patch.StatusSubresource(apart))
-				cells = append(cells, spell(s))
+				apply(t, p, s, obj, patch.WithStatusSubresource(apart))
+				cells = append(cells, formatRequests(s))
 			}
 			if row := "| " + strings.Join(cells, " | ") + " |"; !strings.Contains(string(guide), "\n"+row+"\n") {
 				t.Errorf("the guide has no row\n%s", row)
@@ -78,10 +78,10 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// spell returns the number of reads and writes as text.
-func spell(s *server) string {
+// formatRequests returns the number of reads and writes as text.
+func formatRequests(s *server) string {
 	reads, writes := 0, 0
-	for _, verb := range verbs(s) {
+	for _, verb := range listVerbs(s) {
 		if verb == "get" {
 			reads++
 		} else {
@@ -92,14 +92,14 @@ func spell(s *server) string {
 	case reads+writes == 0:
 		return "no call"
 	case reads == 0:
-		return count(writes, "write")
+		return formatCount(writes, "write")
 	case writes == 0:
-		return count(reads, "read")
+		return formatCount(reads, "read")
 	}
-	return count(reads, "read") + ", " + count(writes, "write")
+	return formatCount(reads, "read") + ", " + formatCount(writes, "write")
 }
 
-func count(n int, what string) string {
+func formatCount(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}
@@ -119,8 +119,8 @@ func forbid(verbs ...string) func(string) error {
 	}
 }
 
-// verbs returns the verb and the subresource of each request.
-func verbs(s *server) []string {
+// listVerbs returns the verb and the subresource of each request.
+func listVerbs(s *server) []string {
 	out := []string{}
 	for _, request := range s.requests {
 		words := strings.Fields(request)
@@ -138,7 +138,7 @@ func TestApplyWithoutPatchPermission(t *testing.T) {
 		"merge changes": func(p *patch.Patch) { p.Spec().Set("text", "x"); p.Status().Set("state", "y") },
 		"functions": func(p *patch.Patch) {
 			p.Append(func(body map[string]any) error {
-				within(body, "spec")["text"], within(body, "status")["state"] = "x", "y"
+				getOrCreateObject(body, "spec")["text"], getOrCreateObject(body, "status")["state"] = "x", "y"
 				return nil
 			})
 		},
@@ -148,21 +148,21 @@ func TestApplyWithoutPatchPermission(t *testing.T) {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			s.refuse = forbid("patch")
 			note(p)
-			want := fold(t, p, s.body)
-			apply(t, p, s, s.typed(), patch.StatusSubresource(true))
+			want := applyTo(t, p, s.body)
+			apply(t, p, s, s.typed(), patch.WithStatusSubresource(true))
 			for _, part := range []string{"spec", "status"} {
-				if diff := cmp.Diff(plain(t, want[part]), plain(t, s.body[part])); diff != "" {
+				if diff := cmp.Diff(normalizeNumbers(t, want[part]), normalizeNumbers(t, s.body[part])); diff != "" {
 					t.Errorf("%s (-want +stored):\n%s", part, diff)
 				}
 			}
 			s.requests = nil
-			s.change(func(body map[string]any) { within(body, "spec")["text"] = "other" })
+			s.applyChange(func(body map[string]any) { getOrCreateObject(body, "spec")["text"] = "other" })
 			obj := s.raw()
-			result := apply(t, p, s, obj, patch.StatusSubresource(true))
-			if diff := cmp.Diff([]string{"get", "update"}, verbs(s)); diff != "" {
+			result := apply(t, p, s, obj, patch.WithStatusSubresource(true))
+			if diff := cmp.Diff([]string{"get", "update"}, listVerbs(s)); diff != "" {
 				t.Errorf("a later patch costs one read more, and no attempt to patch (-want +got):\n%s", diff)
 			}
-			if result.Reads != 1 || obj.GetResourceVersion() != within(s.body, "metadata")["resourceVersion"] {
+			if result.Reads != 1 || obj.GetResourceVersion() != getOrCreateObject(s.body, "metadata")["resourceVersion"] {
 				t.Errorf("result = %+v, want one read and the stored resourceVersion", result)
 			}
 		})
@@ -173,12 +173,12 @@ func TestApplyWithoutPatchPermission(t *testing.T) {
 			s.refuse = func(request string) error {
 				if request == "update " && once {
 					once = false
-					s.change(func(body map[string]any) { within(body, "spec")["theirs"] = "1" })
+					s.applyChange(func(body map[string]any) { getOrCreateObject(body, "spec")["theirs"] = "1" })
 				}
 				return forbid("patch")(request)
 			}
-			apply(t, p, s, s.raw(), patch.StatusSubresource(true))
-			if spec := within(s.body, "spec"); spec["theirs"] != "1" || spec["text"] != "x" || within(s.body, "status")["state"] != "y" {
+			apply(t, p, s, s.raw(), patch.WithStatusSubresource(true))
+			if spec := getOrCreateObject(s.body, "spec"); spec["theirs"] != "1" || spec["text"] != "x" || getOrCreateObject(s.body, "status")["state"] != "y" {
 				t.Errorf("stored %v", s.body)
 			}
 		})
@@ -187,8 +187,8 @@ func TestApplyWithoutPatchPermission(t *testing.T) {
 			s.refuse = forbid("patch")
 			note(p)
 			obj := s.raw()
-			s.change(func(body map[string]any) { within(body, "metadata")["uid"] = "second" })
-			if result := apply(t, p, s, obj, patch.StatusSubresource(true)); !result.Gone || within(s.body, "spec")["text"] != "" {
+			s.applyChange(func(body map[string]any) { getOrCreateObject(body, "metadata")["uid"] = "second" })
+			if result := apply(t, p, s, obj, patch.WithStatusSubresource(true)); !result.Gone || getOrCreateObject(s.body, "spec")["text"] != "" {
 				t.Errorf("result %+v, stored %v", result, s.body)
 			}
 		})
@@ -197,9 +197,9 @@ func TestApplyWithoutPatchPermission(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		s.refuse = forbid("patch")
 		obj := s.raw()
-		s.bump()
+		s.incrementVersion()
 		p.Labels().Set("a", "1")
-		if _, err := p.Apply(t.Context(), s, obj, patch.Locked()); !apierrors.IsConflict(err) {
+		if _, err := p.Apply(t.Context(), s, obj, patch.WithOptimisticLock()); !apierrors.IsConflict(err) {
 			t.Errorf("Apply() = %v, want a conflict", err)
 		}
 	})
@@ -207,19 +207,19 @@ func TestApplyWithoutPatchPermission(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		s.refuse = forbid("patch", "update")
 		p.Status().Set("state", "x")
-		_, err := p.Apply(t.Context(), s, s.raw(), patch.StatusSubresource(true))
+		_, err := p.Apply(t.Context(), s, s.raw(), patch.WithStatusSubresource(true))
 		if rights, ok := errors.AsType[*patch.RightsError](err); !ok || rights.Resource != "Gadget/status" || !apierrors.IsForbidden(err) {
 			t.Errorf("Apply() = %v, want a RightsError", err)
 		}
 		s.refuse = forbid("update")
-		apply(t, p, s, s.raw(), patch.StatusSubresource(true))
+		apply(t, p, s, s.raw(), patch.WithStatusSubresource(true))
 		s.refuse = forbid("patch")
 		p.Status().Set("state", "y")
-		apply(t, p, s, s.raw(), patch.StatusSubresource(true))
+		apply(t, p, s, s.raw(), patch.WithStatusSubresource(true))
 		s.refuse = forbid("update")
 		p.Status().Set("state", "z")
-		apply(t, p, s, s.raw(), patch.StatusSubresource(true))
-		if got := within(s.body, "status")["state"]; got != "z" {
+		apply(t, p, s, s.raw(), patch.WithStatusSubresource(true))
+		if got := getOrCreateObject(s.body, "status")["state"]; got != "z" {
 			t.Errorf("state %v", got)
 		}
 	})
@@ -232,7 +232,7 @@ func TestApplyWithoutPatchPermission(t *testing.T) {
 		if _, err := p.Apply(t.Context(), s, s.raw()); !apierrors.IsForbidden(err) {
 			t.Errorf("Apply() = %v, want forbidden", err)
 		}
-		if diff := cmp.Diff([]string{"patch"}, verbs(s)); diff != "" {
+		if diff := cmp.Diff([]string{"patch"}, listVerbs(s)); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})

@@ -27,16 +27,16 @@ func TestPatchTake(t *testing.T) {
 	p.Labels().Set("a", "b")
 	p.Append(func(body map[string]any) error { body["x"] = "y"; return nil })
 	p.Spec().Set("bad", make(chan int))
-	taken := p.Take()
-	if !p.Empty() {
+	taken := p.MoveToNew()
+	if !p.IsEmpty() {
 		t.Error("the patch is not empty after Take")
 	}
-	if _, err := taken.Fold(nil); err == nil {
+	if _, err := taken.ApplyTo(nil); err == nil {
 		t.Error("the fault was not moved to the new patch")
 	}
 	taken.Spec().Forget("bad")
 	p.Labels().Set("later", "on")
-	got, err := taken.Fold(map[string]any{})
+	got, err := taken.ApplyTo(map[string]any{})
 	if diff := cmp.Diff(map[string]any{"x": "y", "metadata": map[string]any{"labels": map[string]any{"a": "b"}}}, got); diff != "" || err != nil {
 		t.Errorf("error %v, (-want +got):\n%s", err, diff)
 	}
@@ -58,7 +58,7 @@ func TestPreviewReportsUnknownFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Patch{}
 			test.note(p)
-			_, err := p.Preview(test.obj)
+			_, err := p.ApplyToCopy(test.obj)
 			path := ""
 			if field, ok := errors.AsType[*FieldError](err); ok {
 				path = field.Path

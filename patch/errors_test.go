@@ -19,38 +19,38 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-func answer(code int32, text string) error {
+func newStatusError(code int32, text string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: text}}
 }
 
 var sizeErrors = map[string]error{
-	"etcd":    answer(500, "etcdserver: request is too large"),
-	"grpc":    answer(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097500 vs. 2097152)"),
-	"limit":   answer(413, "limit is 3145728"),
+	"etcd":    newStatusError(500, "etcdserver: request is too large"),
+	"grpc":    newStatusError(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097500 vs. 2097152)"),
+	"limit":   newStatusError(413, "limit is 3145728"),
 	"reason":  apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
-	"wrapped": fmt.Errorf("patch status: %w", answer(500, "etcdserver: request is too large")),
+	"wrapped": fmt.Errorf("patch status: %w", newStatusError(500, "etcdserver: request is too large")),
 }
 
 func TestPermanent(t *testing.T) {
 	for name, err := range sizeErrors {
 		t.Run(name, func(t *testing.T) {
-			if !patch.Permanent(err) {
+			if !patch.IsTooLarge(err) {
 				t.Errorf("Permanent(%v) = false, want true", err)
 			}
 		})
 	}
 	others := map[string]error{
 		"nil":                             nil,
-		"plain":                           errors.New("request is too large"),
-		"conflict":                        answer(409, "request is too large"),
-		"another error with code 500":     answer(500, "etcdserver: leader changed"),
-		"another ResourceExhausted error": answer(500, "rpc error: code = ResourceExhausted desc = etcdserver: too many requests"),
-		"field":                           &patch.FieldError{Path: "spec"},
+		"an error without a status":       errors.New("request is too large"),
+		"a conflict":                      newStatusError(409, "request is too large"),
+		"another error with code 500":     newStatusError(500, "etcdserver: leader changed"),
+		"another ResourceExhausted error": newStatusError(500, "rpc error: code = ResourceExhausted desc = etcdserver: too many requests"),
+		"a FieldError":                    &patch.FieldError{Path: "spec"},
 	}
 	for name, err := range others {
-		t.Run("not permanent: "+name, func(t *testing.T) {
-			if patch.Permanent(err) {
-				t.Errorf("Permanent(%v) = true, want false", err)
+		t.Run("IsTooLarge returns false for "+name, func(t *testing.T) {
+			if patch.IsTooLarge(err) {
+				t.Errorf("IsTooLarge(%v) = true, want false", err)
 			}
 		})
 	}
@@ -59,11 +59,11 @@ func TestPermanent(t *testing.T) {
 // TestApplyToReplacedObject tests a conflict that occurs because another object with the same name has replaced the
 // object.
 func TestApplyToReplacedObject(t *testing.T) {
-	c, _, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.UID = "first" })
+	c, _, di := newStoredItem(t, func(di *lsv1alpha1.DeployItem) { di.UID = "first" })
 	if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	second := item(func(di *lsv1alpha1.DeployItem) { di.UID, di.ResourceVersion, di.Generation = "second", "", 2 })
+	second := newItem(func(di *lsv1alpha1.DeployItem) { di.UID, di.ResourceVersion, di.Generation = "second", "", 2 })
 	if err := c.Create(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +88,10 @@ func TestApplyToUnservedKind(t *testing.T) {
 		request string
 		opts    []patch.Option
 	}{
-		"a patch of the main resource":                      {"patch ", []patch.Option{patch.StatusSubresource(true)}},
-		"a patch of the status":                             {"patch status", []patch.Option{patch.StatusSubresource(true)}},
+		"a patch of the main resource":                      {"patch ", []patch.Option{patch.WithStatusSubresource(true)}},
+		"a patch of the status":                             {"patch status", []patch.Option{patch.WithStatusSubresource(true)}},
 		"a patch of an object without a status subresource": {"patch", nil},
-		"a read, which follows a conflict,":                 {"get ", []patch.Option{patch.StatusSubresource(true)}},
+		"a read, which follows a conflict,":                 {"get ", []patch.Option{patch.WithStatusSubresource(true)}},
 	} {
 		t.Run("an object is not gone because "+name+" does not find its kind [F70]", func(t *testing.T) {
 			s := newServer(t, `{}`)
@@ -149,13 +149,13 @@ func TestApplyToTerminatingObject(t *testing.T) {
 					return nil
 				},
 			})
-			di := item(func(di *lsv1alpha1.DeployItem) { di.Finalizers, di.Status.ObservedGeneration = tc.held, 1 })
+			di := newItem(func(di *lsv1alpha1.DeployItem) { di.Finalizers, di.Status.ObservedGeneration = tc.held, 1 })
 			terminating(di)
 			p := &patch.Patch{}
 			p.Metadata().Set("finalizers", nil)
 			p.Labels().Set("a", "1")
 			p.Status().Set("phase", "Deleting")
-			result := apply(t, p, c, di, patch.StatusSubresource(true))
+			result := apply(t, p, c, di, patch.WithStatusSubresource(true))
 			if result.Gone != tc.gone || (statuses == 0) != tc.gone {
 				t.Errorf("gone: %t, %d writes of the status; want gone: %t", result.Gone, statuses, tc.gone)
 			}

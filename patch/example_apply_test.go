@@ -30,7 +30,7 @@ func newGreeting(ctx context.Context, spec map[string]any) (client.Client, *unst
 	return c, obj
 }
 
-func show(result patch.Result, err error) {
+func printResult(result patch.Result, err error) {
 	for _, call := range result.Calls {
 		fmt.Printf("%-6s %s\n", call.Subresource, call.Type)
 	}
@@ -48,7 +48,7 @@ func ExamplePatch() {
 	p.Status().Set("state", "initialized")
 	result, err := p.Apply(ctx, c, obj)
 
-	show(result, err)
+	printResult(result, err)
 	// Output:
 	//        application/merge-patch+json
 	// status application/merge-patch+json
@@ -64,7 +64,7 @@ func ExamplePatch_removal() {
 	p.Status().Set("phase", "updated") // overwrites the value
 	result, err := p.Apply(ctx, c, obj)
 
-	show(result, err)
+	printResult(result, err)
 	// Output:
 	//        application/merge-patch+json
 	// status application/merge-patch+json
@@ -137,7 +137,7 @@ func ExampleTyped() {
 		return nil
 	}))
 
-	body, err := p.Fold(map[string]any{"spec": map[string]any{"languages": []any{"de"}, "unknown": true}})
+	body, err := p.ApplyTo(map[string]any{"spec": map[string]any{"languages": []any{"de"}, "unknown": true}})
 	fmt.Println(body, err)
 	// Output: map[spec:map[languages:[de en] unknown:true]] <nil>
 }

@@ -31,8 +31,8 @@ func ExampleFromContext() {
 	// Output: 1 map[example.org/team:blue] <nil>
 }
 
-// With Locked, Apply returns a conflict if another client has changed the object since it was read.
-func ExampleLocked() {
+// With WithOptimisticLock, Apply returns a conflict if another client has changed the object since it was read.
+func ExampleWithOptimisticLock() {
 	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{"greeting": "hello"})
 	read := obj.DeepCopy()
@@ -44,8 +44,8 @@ func ExampleLocked() {
 
 	second := &patch.Patch{}
 	second.Spec().Set("greeting", "good night")
-	_, err = second.Apply(ctx, c, read, patch.Locked(), patch.Attempts(1))
-	fmt.Println(apierrors.IsConflict(err), patch.Permanent(err))
+	_, err = second.Apply(ctx, c, read, patch.WithOptimisticLock(), patch.WithMaxAttempts(1))
+	fmt.Println(apierrors.IsConflict(err), patch.IsTooLarge(err))
 	// Output:
 	// <nil>
 	// true false

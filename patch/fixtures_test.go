@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// item returns a DeployItem as the API server returns it before a deployer has processed it.
-func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+// newItem returns a DeployItem as the API server returns it before a deployer has processed it.
+func newItem(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", ResourceVersion: "7"},
 		Spec: lsv1alpha1.DeployItemSpec{
@@ -35,8 +35,8 @@ func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// thing returns an unstructured object with the given members.
-func thing(t *testing.T, members string) *unstructured.Unstructured {
+// newObject returns an unstructured object with the given members.
+func newObject(t *testing.T, members string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := json.Unmarshal([]byte(members), &u.Object); err != nil {
@@ -60,7 +60,7 @@ type calls struct {
 	mainErr, statusErr error
 }
 
-func (c *calls) note(t *testing.T, obj client.Object, p client.Patch) {
+func (c *calls) recordPatch(t *testing.T, obj client.Object, p client.Patch) {
 	t.Helper()
 	data, err := p.Data(obj)
 	if err != nil {
@@ -83,7 +83,7 @@ func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 				count.main.Add(1)
-				count.note(t, obj, p)
+				count.recordPatch(t, obj, p)
 				if count.mainErr != nil {
 					return count.mainErr
 				}
@@ -91,7 +91,7 @@ func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				count.status.Add(1)
-				count.note(t, obj, p)
+				count.recordPatch(t, obj, p)
 				if count.statusErr != nil {
 					return count.statusErr
 				}
@@ -102,10 +102,10 @@ func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 
 var itemResource = schema.GroupResource{Group: "landscaper.gardener.cloud", Resource: "deployitems"}
 
-// stored returns a client with one item, a counter of its requests, and the stored item.
-func stored(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client, *calls, *lsv1alpha1.DeployItem) {
+// newStoredItem returns a client with one item, a counter of its requests, and the stored item.
+func newStoredItem(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client, *calls, *lsv1alpha1.DeployItem) {
 	t.Helper()
-	c, count := newClient(t, item(change...))
+	c, count := newClient(t, newItem(change...))
 	di := &lsv1alpha1.DeployItem{}
 	read(t, c, di)
 	return c, count, di
@@ -113,7 +113,7 @@ func stored(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client
 
 func read(t *testing.T, c client.Client, di *lsv1alpha1.DeployItem) {
 	t.Helper()
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(item()), di); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(newItem()), di); err != nil {
 		t.Fatalf("get: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // float64. The function may add any value that can be expressed in JSON. A nil value is stored as an explicit null.
 //
 // After a conflict, the function is called again with a newer body, so the function must be idempotent; see
-// landscapertest.Idempotent. If the function returns an error, Apply sends nothing more and returns the error.
+// landscapertest.VerifyIdempotent. If the function returns an error, Apply sends nothing more and returns the error.
 type Func = patching.Func
 
 // Typed returns a Func that calls fn with the body converted to a Go type, usually the type of the object:
@@ -40,8 +40,8 @@ type Func = patching.Func
 func Typed[T any](fn func(*T) error) Func { return patching.Typed(fn) }
 
 // Patch collects changes of one object: merge changes (see View) and functions. The zero value is an empty patch that
-// is ready to use. A Patch is safe for concurrent use. Functions run on the goroutine that calls Apply, Fold or
-// Preview, without holding the lock of the patch. Do not copy a Patch after first use.
+// is ready to use. A Patch is safe for concurrent use. Functions run on the goroutine that calls Apply, ApplyTo or
+// ApplyToCopy, without holding the lock of the patch. Do not copy a Patch after first use.
 type Patch struct {
 	mu      sync.Mutex
 	changes map[string]any
@@ -60,7 +60,7 @@ type fault struct {
 func (p *Patch) Append(fns ...Func) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fns = append(p.fns, given(fns)...)
+	p.fns = append(p.fns, removeNil(fns)...)
 }
 
 // Insert adds functions before the function with the given index. If index is negative, it adds the functions at the
@@ -69,34 +69,34 @@ func (p *Patch) Insert(index int, fns ...Func) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	index = min(max(index, 0), len(p.fns))
-	p.fns = slices.Insert(p.fns, index, given(fns)...)
+	p.fns = slices.Insert(p.fns, index, removeNil(fns)...)
 }
 
-func given(fns []Func) []Func {
+func removeNil(fns []Func) []Func {
 	return slices.DeleteFunc(slices.Clone(fns), func(f Func) bool { return f == nil })
 }
 
-// Functions returns the number of functions.
-func (p *Patch) Functions() int {
+// NumFuncs returns the number of functions.
+func (p *Patch) NumFuncs() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.fns)
 }
 
-// Empty reports whether there are neither changes nor functions. A patch that is not empty may still change nothing.
-func (p *Patch) Empty() bool {
+// IsEmpty reports whether there are neither changes nor functions. A patch that is not empty may still change nothing.
+func (p *Patch) IsEmpty() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.changes) == 0 && len(p.fns) == 0 && len(p.faults) == 0
 }
 
 // Clear removes all changes and all functions.
-func (p *Patch) Clear() { p.Take() }
+func (p *Patch) Clear() { p.MoveToNew() }
 
-// Take moves all changes and functions of p to a new patch and returns it. Afterwards, p is empty. Take is for code
-// that sends a patch while other goroutines still add changes to it: changes that are added during the write remain in
-// p for the next write.
-func (p *Patch) Take() *Patch {
+// MoveToNew moves all changes and functions of p to a new patch and returns it. Afterwards, p is empty. MoveToNew is
+// for code that sends a patch while other goroutines still add changes to it: changes that are added during the write
+// remain in p for the next write.
+func (p *Patch) MoveToNew() *Patch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := &Patch{changes: p.changes, places: p.places, faults: p.faults, fns: p.fns}
@@ -104,30 +104,30 @@ func (p *Patch) Take() *Patch {
 	return taken
 }
 
-// Fold returns a copy of body to which the patch is applied. It applies the merge changes first, and then each function
-// to the result of the previous function. It does not change body and sends nothing.
+// ApplyTo returns a copy of body to which the patch is applied. It applies the merge changes first, and then each
+// function to the result of the previous function. It does not change body and sends nothing.
 //
 // It returns the error of a function. It returns a *FieldError for a value that JSON cannot express, or for a path that
 // leads through a list.
-func (p *Patch) Fold(body map[string]any) (map[string]any, error) {
+func (p *Patch) ApplyTo(body map[string]any) (map[string]any, error) {
 	content, err := p.content()
 	if err != nil {
 		return nil, err
 	}
-	return content.Fold(body)
+	return content.ApplyTo(body)
 }
 
-// Preview is like Fold, but for a typed or unstructured object. It returns a copy of obj, of the same Go type, to which
-// the patch is applied. Functions receive only the fields that obj contains.
+// ApplyToCopy is like ApplyTo, but for a typed or unstructured object. It returns a copy of obj, of the same Go type,
+// to which the patch is applied. Functions receive only the fields that obj contains.
 //
-// It returns the errors of Fold, an error if the result does not fit the type, and a *FieldError for a field that the
-// type does not declare.
-func (p *Patch) Preview(obj client.Object) (client.Object, error) {
+// It returns the errors of ApplyTo, an error if the result does not fit the type, and a *FieldError for a field that
+// the type does not declare.
+func (p *Patch) ApplyToCopy(obj client.Object) (client.Object, error) {
 	content, err := p.content()
 	if err != nil {
 		return nil, err
 	}
-	return content.Preview(obj)
+	return content.ApplyToCopy(obj)
 }
 
 // Apply sends the patch with as few calls as possible. It makes no call if nothing would change, and one call if only
@@ -139,10 +139,10 @@ func (p *Patch) Preview(obj client.Object) (client.Object, error) {
 // is then sent even if it changes nothing.
 //
 // A patch with only merge changes is sent as a JSON merge patch that applies only if the object still has the UID of
-// obj (see also Locked). A patch with functions is sent as a JSON patch that applies only to the version on which the
-// functions ran. After a conflict, Apply reads the object and applies the remaining changes and functions again, a
-// limited number of times (see Attempts). Apply does not change p. If obj is typed and the patch contains functions,
-// Apply reads the object first, because a Go type may not declare all fields that are stored.
+// obj (see also WithOptimisticLock). A patch with functions is sent as a JSON patch that applies only to the version on
+// which the functions ran. After a conflict, Apply reads the object and applies the remaining changes and functions
+// again, a limited number of times (see WithMaxAttempts). Apply does not change p. If obj is typed and the patch
+// contains functions, Apply reads the object first, because a Go type may not declare all fields that are stored.
 //
 // An object that no longer exists is not an error; see Result.Gone. Errors wrap the error of the API server, so that
 // apierrors.IsConflict, IsInvalid and similar functions work. Apply returns a *SizeError if the object is too large, a
@@ -164,7 +164,7 @@ func (p *Patch) Apply(ctx context.Context, c client.Client, obj client.Object, o
 	result := Result{
 		Calls: done.Calls, Attempts: done.Attempts, Reads: done.Reads, Body: done.Body, Gone: done.Gone, Warnings: done.Warnings,
 	}
-	if !done.Left.Empty() {
+	if !done.Left.IsEmpty() {
 		result.Left = fromContent(done.Left)
 	}
 	return result, err
@@ -205,13 +205,13 @@ func (p *Patch) dropFaults(path []string) {
 	})
 }
 
-// plain converts a value, which will be set at the given path, into plain JSON values. If JSON cannot express the
-// value, plain adds an entry to p.faults. The caller holds the lock.
-func (p *Patch) plain(path []string, value any) (any, bool) {
+// toPlain converts a value, which will be set at the given path, into plain JSON values. If JSON cannot express the
+// value, toPlain adds an entry to p.faults. The caller holds the lock.
+func (p *Patch) toPlain(path []string, value any) (any, bool) {
 	if members, isObject := value.(map[string]any); isObject && members != nil {
 		out := make(map[string]any, len(members))
 		for key, inner := range members {
-			if plain, ok := p.plain(append(slices.Clone(path), key), inner); ok {
+			if plain, ok := p.toPlain(append(slices.Clone(path), key), inner); ok {
 				out[key] = plain
 			}
 		}
@@ -222,7 +222,7 @@ func (p *Patch) plain(path []string, value any) (any, bool) {
 		if p.faults == nil {
 			p.faults = map[string]fault{}
 		}
-		p.faults[jsondiff.PathOf(path...)] = fault{path: path, err: jsondiff.Below(jsondiff.PathOf(path...), err)}
+		p.faults[jsondiff.PathOf(path...)] = fault{path: path, err: jsondiff.PrependPath(jsondiff.PathOf(path...), err)}
 		return nil, false
 	}
 	jsondiff.DropListNulls(plain)

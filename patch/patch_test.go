@@ -16,9 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-func fold(t *testing.T, p *patch.Patch, body map[string]any) map[string]any {
+func applyTo(t *testing.T, p *patch.Patch, body map[string]any) map[string]any {
 	t.Helper()
-	out, err := p.Fold(body)
+	out, err := p.ApplyTo(body)
 	if err != nil {
 		t.Fatalf("Fold: %v", err)
 	}
@@ -54,8 +54,8 @@ func TestView(t *testing.T) {
 		p.Spec().Forget("a")
 		p.Spec().Forget("b")
 		p.Annotations().Forget("x/y")
-		if !p.Empty() {
-			t.Errorf("changes remain after Forget was called for all fields: %v", fold(t, p, nil))
+		if !p.IsEmpty() {
+			t.Errorf("changes remain after Forget was called for all fields: %v", applyTo(t, p, nil))
 		}
 	})
 	t.Run("values are copied in and out", func(t *testing.T) {
@@ -78,20 +78,20 @@ func TestView(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if p.Labels().Len() != 8 || p.Functions() != 8 {
-			t.Errorf("%d labels and %d functions, want 8 of each", p.Labels().Len(), p.Functions())
+		if p.Labels().Len() != 8 || p.NumFuncs() != 8 {
+			t.Errorf("%d labels and %d functions, want 8 of each", p.Labels().Len(), p.NumFuncs())
 		}
 	})
 }
 
-func TestFold(t *testing.T) {
+func TestApplyTo(t *testing.T) {
 	t.Run("objects merge, nil deletes, lists are replaced [K16, K17, K18]", func(t *testing.T) {
 		body := map[string]any{"spec": map[string]any{"a": map[string]any{"x": 1, "y": 2}, "l": []any{1, 2}, "n": nil}}
 		p := &patch.Patch{}
 		p.Spec().Set("a", map[string]any{"x": nil, "z": 3})
 		p.Spec().Set("l", []int{3})
 		want := map[string]any{"spec": map[string]any{"a": map[string]any{"y": int64(2), "z": int64(3)}, "l": []any{int64(3)}, "n": nil}}
-		if diff := cmp.Diff(want, fold(t, p, body)); diff != "" {
+		if diff := cmp.Diff(want, applyTo(t, p, body)); diff != "" {
 			t.Errorf("body (-want +got):\n%s", diff)
 		}
 	})
@@ -105,7 +105,7 @@ func TestFold(t *testing.T) {
 		p.Insert(2, note("c"))
 		p.Insert(98, note("e"))
 		p.Body().Set("dict", "!")
-		fold(t, p, map[string]any{})
+		applyTo(t, p, map[string]any{})
 		if want := "a! b! c! d! e! "; trace != want {
 			t.Errorf("order %q, want %q", trace, want)
 		}
@@ -119,7 +119,7 @@ func TestFold(t *testing.T) {
 			spec["l"].([]any)[0] = "A"
 			return nil
 		})
-		got := fold(t, p, body)
+		got := applyTo(t, p, body)
 		if diff := cmp.Diff(map[string]any{"spec": map[string]any{"l": []any{"A", "b"}}}, got); diff != "" {
 			t.Errorf("body (-want +got):\n%s", diff)
 		}
@@ -130,16 +130,16 @@ func TestFold(t *testing.T) {
 	t.Run("Clear removes values and functions, and a patch with only functions is not empty [Kx6]", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Append(setLabel("a", "1"))
-		if p.Empty() {
+		if p.IsEmpty() {
 			t.Error("a patch with a function is empty")
 		}
 		p.Spec().Set("a", func() {})
 		p.Labels().Set("a", "1")
 		p.Clear()
-		if !p.Empty() || p.Functions() != 0 || p.Body().Len() != 0 {
+		if !p.IsEmpty() || p.NumFuncs() != 0 || p.Body().Len() != 0 {
 			t.Error("the patch is not empty after Clear()")
 		}
-		fold(t, p, nil)
+		applyTo(t, p, nil)
 	})
 }
 
@@ -176,24 +176,24 @@ func TestTyped(t *testing.T) {
 		},
 		"new": map[string]any{"x": nil}, "map": map[string]any{"k": "v"},
 	}}
-	if diff := cmp.Diff(want, fold(t, p, body())); diff != "" {
+	if diff := cmp.Diff(want, applyTo(t, p, body())); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)
 	}
 
 	secret := map[string]any{"data": map[string]any{"k": "TOP SECRET"}}
 	p.Clear()
 	p.Append(patch.Typed(func(*corev1.Secret) error { return nil }))
-	if _, err := p.Fold(secret); err == nil || strings.Contains(err.Error(), "SECRET") {
+	if _, err := p.ApplyTo(secret); err == nil || strings.Contains(err.Error(), "SECRET") {
 		t.Errorf("Fold() = %v, want an error without the value", err)
 	}
 }
 
 func TestPreview(t *testing.T) {
-	di := item()
+	di := newItem()
 	before, p := di.DeepCopy(), &patch.Patch{}
 	p.Append(setLabel("a", "1"))
 	p.Status().Set("phase", "Init")
-	got, err := p.Preview(di)
+	got, err := p.ApplyToCopy(di)
 	if err != nil {
 		t.Fatalf("Preview: %v", err)
 	}
@@ -209,7 +209,7 @@ func TestPatchIsNotEmpty(t *testing.T) {
 	t.Run("a patch with a value that JSON cannot express is not empty", func(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", func() {})
-		if p.Empty() {
+		if p.IsEmpty() {
 			t.Error("the error would be lost, because empty patches are not sent")
 		}
 	})
@@ -217,7 +217,7 @@ func TestPatchIsNotEmpty(t *testing.T) {
 		p := &patch.Patch{}
 		p.Spec().Set("a", map[string]any{})
 		want := map[string]any{"spec": map[string]any{"a": map[string]any{}}}
-		if diff := cmp.Diff(want, fold(t, p, map[string]any{})); diff != "" {
+		if diff := cmp.Diff(want, applyTo(t, p, map[string]any{})); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -228,7 +228,7 @@ func TestPatchRejectsInvalidValues(t *testing.T) {
 		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			p := &patch.Patch{}
 			p.Spec().Set("a", []any{value})
-			if _, err := p.Fold(map[string]any{}); err == nil || !strings.HasPrefix(err.Error(), "spec.a[0]: ") {
+			if _, err := p.ApplyTo(map[string]any{}); err == nil || !strings.HasPrefix(err.Error(), "spec.a[0]: ") {
 				t.Errorf("%f: got %v, want the path", value, err)
 			}
 		}
@@ -238,7 +238,7 @@ func TestPatchRejectsInvalidValues(t *testing.T) {
 		for _, key := range []string{"apiVersion", "kind"} {
 			p, field := &patch.Patch{}, &patch.FieldError{}
 			p.Body().Set(key, "other/v1")
-			if _, err := p.Apply(t.Context(), c, thing(t, `{}`)); !errors.As(err, &field) || field.Path != key {
+			if _, err := p.Apply(t.Context(), c, newObject(t, `{}`)); !errors.As(err, &field) || field.Path != key {
 				t.Errorf("%s: Apply() = %v, want a FieldError", key, err)
 			}
 		}

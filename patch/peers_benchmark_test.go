@@ -130,7 +130,7 @@ func compare[T client.Object](b *testing.B, name string, ch largeChange[T]) {
 	run(name+"/patch", func(ctx context.Context, c *echo, obj T) error {
 		p := &patch.Patch{}
 		ch.note(p)
-		_, err := p.Apply(ctx, c, obj, patch.StatusSubresource(false))
+		_, err := p.Apply(ctx, c, obj, patch.WithStatusSubresource(false))
 		return err
 	})
 	run(name+"/MergeFrom", func(ctx context.Context, c *echo, obj T) error {

@@ -46,6 +46,6 @@ type SizeError = patching.SizeError
 // these permissions.
 type RightsError = patching.RightsError
 
-// Permanent reports whether err means that the write can never succeed, because the object is too large. It accepts
+// IsTooLarge reports whether err means that the write can never succeed, because the object is too large. It accepts
 // errors of this package and errors of the API server. It returns false for nil.
-func Permanent(err error) bool { return patching.Permanent(err) }
+func IsTooLarge(err error) bool { return patching.IsTooLarge(err) }

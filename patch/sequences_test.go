@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// sequences returns the number of random sequences to run. The command "make fuzz" runs 100 000 sequences.
-func sequences(t *testing.T) uint64 {
+// countSequences returns the number of random sequences to run. The command "make fuzz" runs 100 000 sequences.
+func countSequences(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("DEPLOYERKIT_SEQUENCES")
 	if text == "" {
@@ -63,7 +63,7 @@ func onlyDeletes(overlay map[string]any) bool {
 func randomEdit(seed uint64) patch.Func {
 	return func(body map[string]any) error {
 		for _, part := range []string{"spec", "status"} {
-			members := within(body, part)
+			members := getOrCreateObject(body, part)
 			for i, key := range strangeKeys {
 				r := rand.New(rand.NewPCG(seed, uint64(i)))
 				if r.IntN(4) > 0 {
@@ -87,9 +87,9 @@ func randomEdit(seed uint64) patch.Func {
 	}
 }
 
-// sequence applies random patches to one object while other clients write to it. The stored object must be equal to the
-// result of an independent implementation of the same changes.
-func sequence(t *testing.T, seed uint64, kinds client.Client) {
+// runSequence applies random patches to one object while other clients write to it. The stored object must be equal to
+// the result of an independent implementation of the same changes.
+func runSequence(t *testing.T, seed uint64, kinds client.Client) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 22))
 	s := &server{Client: kinds, body: map[string]any{
@@ -98,7 +98,7 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 	}}
 	s.apart = r.IntN(2) == 0
 	for _, part := range []string{"spec", "status"} {
-		s.body[part] = plain(t, randomObject(r, 3))
+		s.body[part] = normalizeNumbers(t, randomObject(r, 3))
 	}
 	form := s.raw
 	if r.IntN(2) == 0 {
@@ -108,15 +108,15 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 	for range 1 + r.IntN(3) {
 		if r.IntN(3) == 0 {
 			other := randomEdit(r.Uint64())
-			s.change(func(body map[string]any) {
+			s.applyChange(func(body map[string]any) {
 				if err := other(body); err != nil {
 					t.Fatal(err)
 				}
-				s.body = plain(t, body).(map[string]any)
+				s.body = normalizeNumbers(t, body).(map[string]any)
 			})
 			obj = form() // merge changes are compared with the object that is passed to Apply
 			if r.IntN(2) == 0 {
-				s.bump()
+				s.incrementVersion()
 			}
 		}
 		p, want := &patch.Patch{}, s.body
@@ -137,14 +137,14 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 		if r.IntN(2) == 0 {
 			fn := randomEdit(r.Uint64())
 			p.Append(fn)
-			want = plain(t, want).(map[string]any)
+			want = normalizeNumbers(t, want).(map[string]any)
 			if err := fn(want); err != nil {
 				t.Fatal(err)
 			}
 		}
-		result := apply(t, p, s, obj, patch.StatusSubresource(s.apart))
+		result := apply(t, p, s, obj, patch.WithStatusSubresource(s.apart))
 		for _, part := range []string{"spec", "status"} {
-			if diff := cmp.Diff(plain(t, want[part]), plain(t, s.body[part])); diff != "" {
+			if diff := cmp.Diff(normalizeNumbers(t, want[part]), normalizeNumbers(t, s.body[part])); diff != "" {
 				t.Fatalf("seed %d: %s (-oracle +stored):\n%s\n%v", seed, part, diff, s.requests)
 			}
 		}
@@ -157,14 +157,14 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 func TestRandomSequences(t *testing.T) {
 	t.Run("random merge changes and functions store what an independent implementation computes, for typed and unstructured objects [F15, F16, F17]", func(t *testing.T) {
 		kinds := newKinds() // created once, because this takes longer than a sequence
-		n := sequences(t)
+		n := countSequences(t)
 		for seed := range n {
-			sequence(t, seed, kinds)
+			runSequence(t, seed, kinds)
 		}
 		t.Logf("execs: %d", n) // for hack/fuzz.sh
 	})
 	t.Run("a type with half of the fields yields the same edits as a type with all fields [F14]", func(t *testing.T) {
-		n := sequences(t)
+		n := countSequences(t)
 		for seed := range n {
 			typedSequence(t, seed)
 		}

@@ -126,13 +126,13 @@ func (s *server) into(obj client.Object) client.Object {
 	return obj
 }
 
-// change changes the stored object on behalf of another client.
-func (s *server) change(change func(body map[string]any)) {
+// applyChange changes the stored object on behalf of another client.
+func (s *server) applyChange(change func(body map[string]any)) {
 	change(s.body)
-	s.bump()
+	s.incrementVersion()
 }
 
-func (s *server) bump() {
+func (s *server) incrementVersion() {
 	metadata := s.body["metadata"].(map[string]any)
 	version, _ := strconv.Atoi(metadata["resourceVersion"].(string))
 	metadata["resourceVersion"] = strconv.Itoa(version + 1)
@@ -250,7 +250,7 @@ func (s *server) store(subresource string, obj client.Object, data []byte) error
 	}
 	if !reflect.DeepEqual(wanted, s.body) {
 		s.body = wanted
-		s.bump()
+		s.incrementVersion()
 	}
 	s.into(obj)
 	return nil

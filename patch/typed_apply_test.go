@@ -16,7 +16,7 @@ import (
 const halfKnown = `{"metadata":{"labels":{"old":"1"}},"spec":{"enabled":false,"text":"","secret":"of a newer version","sub":{"shape":"round"},
 	"items":[{"name":"a","image":"1","newer":"A"},{"name":"b","newer":"B"}]},"status":{"phase":"new"}}`
 
-func within(body map[string]any, path ...string) map[string]any {
+func getOrCreateObject(body map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, _ := body[key].(map[string]any)
 		if next == nil {
@@ -30,7 +30,7 @@ func within(body map[string]any, path ...string) map[string]any {
 
 func defaultTo(key string, value any) patch.Func {
 	return func(body map[string]any) error {
-		if spec := within(body, "spec"); spec[key] == nil {
+		if spec := getOrCreateObject(body, "spec"); spec[key] == nil {
 			spec[key] = value
 		}
 		return nil
@@ -44,7 +44,7 @@ var patches = map[string]func(*patch.Patch){
 	"a default where nothing is stored":           func(p *patch.Patch) { p.Append(defaultTo("replicas", int64(3))) },
 	"a field that the type does not declare":      func(p *patch.Patch) { p.Append(defaultTo("secret", "mine")) },
 	"the removal of an undeclared field by a function": func(p *patch.Patch) {
-		p.Append(func(body map[string]any) error { delete(within(body, "spec"), "secret"); return nil })
+		p.Append(func(body map[string]any) error { delete(getOrCreateObject(body, "spec"), "secret"); return nil })
 	},
 	"the removal of an undeclared field by a merge change":   func(p *patch.Patch) { p.Spec().Set("secret", nil) },
 	"the removal of an undeclared field with another change": func(p *patch.Patch) { p.Spec().Set("secret", nil); p.Labels().Set("a", "1") },
@@ -59,14 +59,14 @@ var patches = map[string]func(*patch.Patch){
 	},
 	"the kind": func(p *patch.Patch) {
 		p.Append(func(body map[string]any) error {
-			within(body, "metadata", "labels")["kind"] = body["kind"]
+			getOrCreateObject(body, "metadata", "labels")["kind"] = body["kind"]
 			return nil
 		})
 	},
 	"a status and a label": func(p *patch.Patch) {
 		p.Append(func(body map[string]any) error {
-			within(body, "status")["state"] = "ready"
-			within(body, "metadata", "labels")["a"] = "1"
+			getOrCreateObject(body, "status")["state"] = "ready"
+			getOrCreateObject(body, "metadata", "labels")["a"] = "1"
 			return nil
 		})
 	},
@@ -93,10 +93,10 @@ func TestTypedAndRawPatchesAgree(t *testing.T) {
 					note(p)
 					obj := form(s)
 					if stale {
-						s.bump()
+						s.incrementVersion()
 					}
-					result := apply(t, p, s, obj, patch.StatusSubresource(true))
-					delete(within(s.body, "metadata"), "resourceVersion")
+					result := apply(t, p, s, obj, patch.WithStatusSubresource(true))
+					delete(getOrCreateObject(s.body, "metadata"), "resourceVersion")
 					if want == nil {
 						want = s.body
 					}
@@ -124,7 +124,7 @@ func TestTypedReads(t *testing.T) {
 		} {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			tc.note(p)
-			if result := apply(t, p, s, s.typed(), patch.StatusSubresource(true)); result.Reads != tc.reads {
+			if result := apply(t, p, s, s.typed(), patch.WithStatusSubresource(true)); result.Reads != tc.reads {
 				t.Errorf("%s: %d reads, want %d", name, result.Reads, tc.reads)
 			}
 		}
@@ -132,16 +132,16 @@ func TestTypedReads(t *testing.T) {
 	t.Run("a locked patch requires the version of the typed object [F15]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		obj := s.typed()
-		s.bump()
+		s.incrementVersion()
 		p.Append(setLabel("a", "1"))
-		if _, err := p.Apply(t.Context(), s, obj, patch.Locked()); !apierrors.IsConflict(err) {
+		if _, err := p.Apply(t.Context(), s, obj, patch.WithOptimisticLock()); !apierrors.IsConflict(err) {
 			t.Errorf("Apply() = %v, want a conflict", err)
 		}
 	})
 	t.Run("a patch is not applied to a recreated object [F15, F20]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		obj := s.typed()
-		s.change(func(body map[string]any) { within(body, "metadata")["uid"] = "second" })
+		s.applyChange(func(body map[string]any) { getOrCreateObject(body, "metadata")["uid"] = "second" })
 		p.Append(setLabel("a", "1"))
 		if result := apply(t, p, s, obj); !result.Gone || len(result.Calls) > 0 {
 			t.Errorf("result %+v, want gone without a write", result)
@@ -163,18 +163,18 @@ func TestDeletionsAreSent(t *testing.T) {
 			for _, form := range []func(*server) client.Object{(*server).raw, (*server).typed} {
 				s, p := newServer(t, halfKnown), &patch.Patch{}
 				obj := form(s)
-				s.change(func(body map[string]any) {
-					within(body, "metadata", "annotations")["theirs"] = "1"
-					within(body, "spec", "tags")["theirs"] = "1"
+				s.applyChange(func(body map[string]any) {
+					getOrCreateObject(body, "metadata", "annotations")["theirs"] = "1"
+					getOrCreateObject(body, "spec", "tags")["theirs"] = "1"
 				})
 				tc.note(p)
 				p.Labels().Set("a", "1")
-				apply(t, p, s, obj, patch.StatusSubresource(true))
-				if asked := strings.Join(verbs(s), " "); asked != tc.requests {
+				apply(t, p, s, obj, patch.WithStatusSubresource(true))
+				if asked := strings.Join(listVerbs(s), " "); asked != tc.requests {
 					t.Errorf("%T: requests %s, want %s", obj, asked, tc.requests)
 				}
-				left := len(within(s.body, "metadata", "annotations")) + len(within(s.body, "spec", "tags"))
-				if left != 1 || within(s.body, "metadata", "labels")["a"] != "1" {
+				left := len(getOrCreateObject(s.body, "metadata", "annotations")) + len(getOrCreateObject(s.body, "spec", "tags"))
+				if left != 1 || getOrCreateObject(s.body, "metadata", "labels")["a"] != "1" {
 					t.Errorf("%T: stored %v", obj, s.body)
 				}
 			}
@@ -188,7 +188,7 @@ func TestDeletionsAreSent(t *testing.T) {
 		if sent := s.requests[0]; !strings.Contains(sent, `"resourceVersion":"7"`) || strings.Contains(sent, "nope") {
 			t.Errorf("sent %s, want the resourceVersion instead of the deletion", sent)
 		}
-		if _, exists := within(s.body, "spec")["nope"]; exists {
+		if _, exists := getOrCreateObject(s.body, "spec")["nope"]; exists {
 			t.Error("the parent was created")
 		}
 	})
@@ -206,10 +206,10 @@ func TestApplyToRecreatedObject(t *testing.T) {
 			for _, form := range []func(*server) client.Object{(*server).raw, (*server).typed} {
 				s, p := newServer(t, halfKnown), &patch.Patch{}
 				obj := form(s)
-				s.change(func(body map[string]any) { within(body, "metadata")["uid"] = "second" })
+				s.applyChange(func(body map[string]any) { getOrCreateObject(body, "metadata")["uid"] = "second" })
 				tc.note(p)
-				result := apply(t, p, s, obj, patch.StatusSubresource(true))
-				if !result.Gone || within(s.body, "metadata", "labels")["a"] != nil || within(s.body, "status")["state"] != nil {
+				result := apply(t, p, s, obj, patch.WithStatusSubresource(true))
+				if !result.Gone || getOrCreateObject(s.body, "metadata", "labels")["a"] != nil || getOrCreateObject(s.body, "status")["state"] != nil {
 					t.Errorf("result %+v, stored %v", result, s.body)
 				}
 				if !strings.Contains(s.requests[0], tc.guarded) {
@@ -221,10 +221,10 @@ func TestApplyToRecreatedObject(t *testing.T) {
 	t.Run("a status that another client changed is written in the second attempt [F20]", func(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		obj := s.typed()
-		s.bump()
+		s.incrementVersion()
 		p.Status().Set("state", "x")
-		result := apply(t, p, s, obj, patch.StatusSubresource(true))
-		if result.Attempts != 2 || within(s.body, "status")["state"] != "x" {
+		result := apply(t, p, s, obj, patch.WithStatusSubresource(true))
+		if result.Attempts != 2 || getOrCreateObject(s.body, "status")["state"] != "x" {
 			t.Errorf("result %+v, stored %v", result, s.body)
 		}
 	})
@@ -235,16 +235,16 @@ func TestFinalizersAreGuarded(t *testing.T) {
 		t.Run(list+" are set only in the version of the local object [F21]", func(t *testing.T) {
 			s, p := newServer(t, halfKnown), &patch.Patch{}
 			obj := s.raw()
-			s.change(func(body map[string]any) { within(body, "metadata")[list] = []any{"theirs"} })
+			s.applyChange(func(body map[string]any) { getOrCreateObject(body, "metadata")[list] = []any{"theirs"} })
 			p.Metadata().Set(list, []any{"mine"})
 			if _, err := p.Apply(t.Context(), s, obj); !apierrors.IsConflict(err) {
 				t.Errorf("Apply() = %v, want a conflict", err)
 			}
-			if diff := cmp.Diff([]any{"theirs"}, within(s.body, "metadata")[list]); diff != "" {
+			if diff := cmp.Diff([]any{"theirs"}, getOrCreateObject(s.body, "metadata")[list]); diff != "" {
 				t.Errorf("stored (-want +got):\n%s", diff)
 			}
 			apply(t, p, s, s.raw())
-			if diff := cmp.Diff([]any{"mine"}, within(s.body, "metadata")[list]); diff != "" {
+			if diff := cmp.Diff([]any{"mine"}, getOrCreateObject(s.body, "metadata")[list]); diff != "" {
 				t.Errorf("stored (-want +got):\n%s", diff)
 			}
 		})
@@ -258,11 +258,11 @@ func TestSetThroughListFails(t *testing.T) {
 			p.Spec().In("items", "a").Set("image", "2")
 			p.Labels().Set("a", "1")
 			_, err := p.Apply(t.Context(), s, form(s))
-			wantFieldError(t, err, "spec.items")
+			requireFieldError(t, err, "spec.items")
 			if len(s.requests) > 0 {
 				t.Errorf("sent %v", s.requests)
 			}
-			if _, err := p.Preview(form(s)); err == nil {
+			if _, err := p.ApplyToCopy(form(s)); err == nil {
 				t.Error("Preview() gives no error")
 			}
 		}
@@ -271,7 +271,7 @@ func TestSetThroughListFails(t *testing.T) {
 		s, p := newServer(t, halfKnown), &patch.Patch{}
 		p.Spec().Set("items", map[string]any{"a": "b"})
 		apply(t, p, s, s.raw())
-		if _, isObject := within(s.body, "spec")["items"].(map[string]any); !isObject {
+		if _, isObject := getOrCreateObject(s.body, "spec")["items"].(map[string]any); !isObject {
 			t.Errorf("stored %v", s.body)
 		}
 	})

@@ -131,7 +131,7 @@ func TestTypedListsOfItemsWithoutKey(t *testing.T) {
 		t.Run(name+": fields that the type does not declare are kept [F14]", func(t *testing.T) {
 			p := &patch.Patch{}
 			p.Append(patch.Typed(func(l *named[knownItem[knownPort]]) error { l.Items = tc.edit(l.Items); return nil }))
-			if diff := cmp.Diff(tc.want, fold(t, p, list(first, second))); diff != "" {
+			if diff := cmp.Diff(tc.want, applyTo(t, p, list(first, second))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -150,7 +150,7 @@ func check[H named[knownItem[knownPort]] | tagged[knownItem[knownPort]], F named
 		item.Image = "image of " + name
 		items = append(items, item)
 	}
-	stored := body(t, named[fullItem]{Items: slices.Clone(items)})
+	stored := newBody(t, named[fullItem]{Items: slices.Clone(items)})
 	full := run(items, func(i *fullItem) *knownItem[fullPort] { return &i.knownItem },
 		func(name string) fullItem { return fullItem{knownItem: identify(name)} }, steps)
 	p := &patch.Patch{}
@@ -164,24 +164,24 @@ func check[H named[knownItem[knownPort]] | tagged[knownItem[knownPort]], F named
 		*h = H(list)
 		return nil
 	}))
-	if diff := cmp.Diff(plain(t, body(t, named[fullItem]{Items: full})), plain(t, fold(t, p, stored))); diff != "" {
+	if diff := cmp.Diff(normalizeNumbers(t, newBody(t, named[fullItem]{Items: full})), normalizeNumbers(t, applyTo(t, p, stored))); diff != "" {
 		t.Errorf("%s (-edited in full +edited in part):\n%s", how, diff)
 	}
 }
 
-// body returns a value as a body of plain JSON values.
-func body(t *testing.T, value any) map[string]any {
+// newBody returns a value as a body of plain JSON values.
+func newBody(t *testing.T, value any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(value)
 	if err != nil {
 		t.Fatalf("encode: %v", err)
 	}
 	p := &patch.Patch{}
-	return fold(t, p, object(t, string(data)))
+	return applyTo(t, p, object(t, string(data)))
 }
 
-// edit makes random edits of items that have names, and of the ports of the items.
-func edit[I, P any](r *rand.Rand, items []I, item func(*I) *knownItem[P], port func(*P) *knownPort) []I {
+// editItems makes random edits of items that have names, and of the ports of the items.
+func editItems[I, P any](r *rand.Rand, items []I, item func(*I) *knownItem[P], port func(*P) *knownPort) []I {
 	for range 1 + r.IntN(4) {
 		kind, n := r.IntN(8), len(items)
 		if n == 0 {
@@ -242,16 +242,16 @@ func typedSequence(t *testing.T, seed uint64) {
 		}
 		items = append(items, item)
 	}
-	stored := body(t, named[fullItem]{Items: items})
-	full := edit(rand.New(rand.NewPCG(seed, 0)), items,
+	stored := newBody(t, named[fullItem]{Items: items})
+	full := editItems(rand.New(rand.NewPCG(seed, 0)), items,
 		func(i *fullItem) *knownItem[fullPort] { return &i.knownItem }, func(p *fullPort) *knownPort { return &p.knownPort })
 	p := &patch.Patch{}
 	p.Append(patch.Typed(func(h *named[knownItem[knownPort]]) error {
-		h.Items = edit(rand.New(rand.NewPCG(seed, 0)), h.Items,
+		h.Items = editItems(rand.New(rand.NewPCG(seed, 0)), h.Items,
 			func(i *knownItem[knownPort]) *knownItem[knownPort] { return i }, func(p *knownPort) *knownPort { return p })
 		return nil
 	}))
-	if diff := cmp.Diff(plain(t, body(t, named[fullItem]{Items: full})), plain(t, fold(t, p, stored))); diff != "" {
+	if diff := cmp.Diff(normalizeNumbers(t, newBody(t, named[fullItem]{Items: full})), normalizeNumbers(t, applyTo(t, p, stored))); diff != "" {
 		t.Fatalf("seed %d (-edited in full +edited in part):\n%s", seed, diff)
 	}
 }

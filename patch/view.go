@@ -49,15 +49,15 @@ func (v View) In(keys ...string) View {
 // including a list, replaces the stored value. If a value that is not an object was recorded for a parent of the field,
 // Set overwrites that value.
 //
-// The value may be anything that can be expressed in JSON. If JSON cannot express it, Apply, Fold and Preview return a
-// *FieldError until another value is set or the record is removed.
+// The value may be anything that can be expressed in JSON. If JSON cannot express it, Apply, ApplyTo and ApplyToCopy
+// return a *FieldError until another value is set or the record is removed.
 func (v View) Set(key string, value any) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
 	v.forget(key)
 	path := append(slices.Clone(v.path), key)
 	v.patch.dropFaults(path)
-	if plain, ok := v.patch.plain(path, value); ok {
+	if plain, ok := v.patch.toPlain(path, value); ok {
 		v.make()[key] = plain
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// settled is a target in which all objects are up to date.
-type settled struct{ *cluster }
+// upToDateSession is a target in which all objects are up to date.
+type upToDateSession struct{ *fakeSession }
 
-func (settled) Claim(context.Context, claim, func() []claim) error { return nil }
+func (upToDateSession) Claim(context.Context, claim, func() []claim) error { return nil }
 
-func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]apply.Outcome, error) {
-	out := make([]apply.Outcome, len(desired))
+func (upToDateSession) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]apply.ApplyResult, error) {
+	out := make([]apply.ApplyResult, len(desired))
 	for i, d := range desired {
-		out[i].Ref = apply.RefOf(d.Object)
+		out[i].Ref = apply.ToRef(d.Object)
 	}
 	return out, nil
 }
@@ -29,7 +29,7 @@ func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]appl
 // BenchmarkWalkObjects is like BenchmarkWalk, but each component has an object. Each run creates the objects, labels
 // and outputs. The benchmark does not include package apply.
 func BenchmarkWalkObjects(b *testing.B) {
-	builder := NewGraph()
+	builder := NewBuilder()
 	for i := range 100 {
 		name := fmt.Sprintf("n%d", i)
 		var requires []string
@@ -37,15 +37,15 @@ func BenchmarkWalkObjects(b *testing.B) {
 			requires = []string{fmt.Sprintf("n%d", i-10)}
 		}
 		data := map[string]string{"a": "b"}
-		builder.Add(name, Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap(name, data), nil }), requires...)
+		builder.Add(name, Object(func(context.Context) (*corev1.ConfigMap, error) { return newConfigMap(name, data), nil }), requires...)
 	}
-	g := build(b, builder)
-	item := itemNamed("bench")
+	g := mustBuild(b, builder)
+	item := newItem("bench")
 	for _, parallel := range []int{1, 4} {
 		b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if w, _ := newRun(g, item, settled{newCluster()}, nil, logr.Discard(), parallel).walk(b.Context()); !w.ready() {
+				if w, _ := newRun(g, item, upToDateSession{newFakeSession()}, nil, logr.Discard(), parallel).visitAll(b.Context()); !w.isReady() {
 					b.Fatal(w.err())
 				}
 			}

@@ -20,50 +20,49 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// MaxComponents is the maximum number of components of one graph.
-const MaxComponents = 1000
+// maxComponents is the maximum number of components of one graph.
+const maxComponents = 1000
 
-// Builder collects the components of a graph. The zero value is not usable; see NewGraph.
+// Builder collects the components of a graph. The zero value is not usable; see NewBuilder.
 type Builder struct {
-	parts   []part
-	removed []removal
-	exports []exported
-	decode  func(*lsv1alpha1.DeployItem) (any, error) // set by NewGraphOf; otherwise nil
-	faults  []error
+	components []componentSpec
+	removed    []removedSpec
+	exports    []exportSpec
+	decode     func(*lsv1alpha1.DeployItem) (any, error) // set by NewBuilderOf; otherwise nil
+	errs       []error
 }
 
-// part contains the arguments of a call of Builder.Add. Build checks them.
-type part struct {
+// componentSpec contains the arguments of a call of Builder.Add. Build checks them.
+type componentSpec struct {
 	component string
 	resource  Resource
 	requires  []string
 }
 
-// removal contains the arguments of a call of Builder.Removed.
-type removal struct {
+// removedSpec contains the arguments of a call of Builder.AddRemoved.
+type removedSpec struct {
 	component string
 	undo      func(ctx context.Context) error
 }
 
-// NewGraph returns an empty builder.
-func NewGraph() *Builder { return &Builder{} }
+// NewBuilder returns an empty builder.
+func NewBuilder() *Builder { return &Builder{} }
 
-// Add adds a component. The parameter `requires` names the components that must be ready before this component is
-// reconciled. The required components may be added later. The component name becomes part of object labels and object
-// names. It consists of at most 63 lower case letters, digits and "-". Build returns an error if an argument is
-// invalid.
+// Add adds a component. The components named in requires must be ready before this component is reconciled. The
+// required components may be added later. The component name becomes part of object labels and object names. It
+// consists of at most 63 lower case letters, digits and "-". Build returns an error if an argument is invalid.
 func (b *Builder) Add(component string, resource Resource, requires ...string) *Builder {
-	b.parts = append(b.parts, part{component: component, resource: resource, requires: requires})
+	b.components = append(b.components, componentSpec{component: component, resource: resource, requires: requires})
 	return b
 }
 
-// Removed sets a function that replaces the Delete of a component that the graph no longer contains. Call Removed when
-// you remove a component with a Delete from the graph. The library calls `undo` once for each item whose status says
-// that the Delete of the component must still be called. If an item has several such components, the requirements that
-// are stored with the item determine the order of the calls. A component without a Delete does not need Removed,
-// because the library deletes the objects that the inventory lists.
-func (b *Builder) Removed(component string, undo func(ctx context.Context) error) *Builder {
-	b.removed = append(b.removed, removal{component: component, undo: undo})
+// AddRemoved sets a function that replaces the Delete of a component that the graph no longer contains. Call AddRemoved
+// when you remove a component with a Delete from the graph. The library calls `undo` once for each item whose status
+// says that the Delete of the component must still be called. If an item has several such components, the requirements
+// that are stored with the item determine the order of the calls. A component without a Delete does not need
+// AddRemoved, because the library deletes the objects that the inventory lists.
+func (b *Builder) AddRemoved(component string, undo func(ctx context.Context) error) *Builder {
+	b.removed = append(b.removed, removedSpec{component: component, undo: undo})
 	return b
 }
 
@@ -74,35 +73,35 @@ func (b *Builder) Removed(component string, undo func(ctx context.Context) error
 // as a missing template. Build also adds the requirements that follow from templates and from Uses.
 func (b *Builder) Build() (*Graph, error) {
 	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}, decode: b.decode}
-	faults := slices.Clone(b.faults)
-	if len(b.parts) == 0 && len(faults) == 0 {
+	faults := slices.Clone(b.errs)
+	if len(b.components) == 0 && len(faults) == 0 {
 		faults = append(faults, errors.New("the graph has no components"))
 	}
-	if len(b.parts) > MaxComponents {
-		faults = append(faults, fmt.Errorf("the graph has %d components, at most %d are allowed", len(b.parts), MaxComponents))
+	if len(b.components) > maxComponents {
+		faults = append(faults, fmt.Errorf("the graph has %d components, at most %d are allowed", len(b.components), maxComponents))
 	}
-	for _, p := range b.parts {
-		faults = append(faults, g.add(p)...)
+	for _, p := range b.components {
+		faults = append(faults, g.addComponent(p)...)
 	}
-	for _, p := range b.parts {
-		faults = append(faults, g.require(p)...)
+	for _, p := range b.components {
+		faults = append(faults, g.addRequirements(p)...)
 	}
-	faults = append(faults, g.infer()...)
+	faults = append(faults, g.addInferredRequirements()...)
 	faults = append(faults, g.addExports(b.exports)...)
-	faults = append(faults, g.remove(b.removed)...)
-	order := graph.Sort(g.requires())
+	faults = append(faults, g.addRemoved(b.removed)...)
+	order := graph.Sort(g.listRequirements())
 	if len(order) < len(g.nodes) {
-		faults = append(faults, fmt.Errorf("components require each other: %s", strings.Join(g.names(graph.ShortestCycle(g.requires())), " → ")))
+		faults = append(faults, fmt.Errorf("components require each other: %s", strings.Join(g.toNames(graph.FindShortestCycle(g.listRequirements())), " → ")))
 	}
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("build state graph: %w", errors.Join(faults...))
 	}
-	g.link(order)
+	g.setOrder(order)
 	return g, nil
 }
 
-// add adds a component to the graph, without its requirements.
-func (g *Graph) add(p part) []error {
+// addComponent adds a component to the graph, without its requirements.
+func (g *Graph) addComponent(p componentSpec) []error {
 	var faults []error
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("component %q: "+format, append([]any{p.component}, args...)...))
@@ -115,17 +114,17 @@ func (g *Graph) add(p part) []error {
 		return faults
 	}
 	g.index[p.component] = len(g.nodes)
-	node, problems := inspect(p.component, p.resource)
+	node, problems := newNode(p.component, p.resource)
 	for _, problem := range problems {
 		fault("%s", problem)
 	}
-	g.timer = shorter(g.timer, node.timer)
+	g.timer = minDuration(g.timer, node.timer)
 	g.nodes = append(g.nodes, node)
 	return faults
 }
 
-// require adds the requirements of a component.
-func (g *Graph) require(p part) []error {
+// addRequirements adds the requirements of a component.
+func (g *Graph) addRequirements(p componentSpec) []error {
 	place := g.index[p.component]
 	node := &g.nodes[place]
 	var faults []error
@@ -150,9 +149,9 @@ func (g *Graph) suggest(component string) string {
 	return graph.Suggest(component, slices.Sorted(maps.Keys(g.index)))
 }
 
-// remove adds to the graph the functions that were passed to Builder.Removed. It returns an error for each invalid
-// call.
-func (g *Graph) remove(removed []removal) []error {
+// addRemoved adds to the graph the functions that were passed to Builder.AddRemoved. It returns an error for each
+// invalid call.
+func (g *Graph) addRemoved(removed []removedSpec) []error {
 	var faults []error
 	for _, r := range removed {
 		_, present := g.index[r.component]
@@ -170,14 +169,14 @@ func (g *Graph) remove(removed []removal) []error {
 	return faults
 }
 
-// checked is a resource that reports its own faults when the graph is built.
-type checked interface {
+// checker is a resource that reports its own faults when the graph is built.
+type checker interface {
 	check() []string
 }
 
-// inspect returns the node for a resource. To fill in the node, it calls methods of the resource such as Listeners. The
+// newNode returns the node for a resource. To fill in the node, it calls methods of the resource such as Listeners. The
 // resource may be nil, and its methods may panic.
-func inspect(component string, resource Resource) (n node, faults []string) {
+func newNode(component string, resource Resource) (n node, faults []string) {
 	n = node{component: component, resource: resource}
 	if isNil(resource) {
 		return n, []string{"has no resource (nil)"}
@@ -190,40 +189,40 @@ func inspect(component string, resource Resource) (n node, faults []string) {
 	n.preparer, _ = resource.(Preparer)
 	n.deleter, _ = resource.(Deleter)
 	if marker, ok := resource.(AlwaysReady); ok {
-		n.always = marker.AlwaysReady()
+		n.alwaysReady = marker.AlwaysReady()
 	}
-	if c, ok := resource.(checked); ok {
+	if c, ok := resource.(checker); ok {
 		faults = append(faults, c.check()...)
 	}
 	n.listeners = resource.Listeners()
-	return n, append(faults, n.listenerFaults()...)
+	return n, append(faults, n.checkListeners()...)
 }
 
-// listenerFaults returns the errors in the listeners of the node. It also records the shortest Poll interval and the
+// checkListeners returns the errors in the listeners of the node. It also records the shortest Poll interval and the
 // shortest Timer interval.
-func (n *node) listenerFaults() []string {
+func (n *node) checkListeners() []string {
 	var faults []string
 	for _, l := range n.listeners {
-		switch fault := l.fault(); {
+		switch fault := l.validate(); {
 		case fault != "":
 			faults = append(faults, fault)
-		case l.kind == listensToPoll:
-			n.poll = shorter(n.poll, l.every)
-		case l.kind == listensToTimer:
-			n.timer = shorter(n.timer, l.every)
-		case l.kind == listensToObjects && n.preparer == nil:
+		case l.kind == listenerKindPoll:
+			n.poll = minDuration(n.poll, l.interval)
+		case l.kind == listenerKindTimer:
+			n.timer = minDuration(n.timer, l.interval)
+		case l.kind == listenerKindObjects && n.preparer == nil:
 			faults = append(faults, "has a listener for its objects, but no method Prepare that returns objects")
 		}
 	}
-	if len(n.listeners) == 0 && !n.always {
+	if len(n.listeners) == 0 && !n.alwaysReady {
 		faults = append(faults, "may be unready, but has no listener that would trigger another check:"+
 			" add a listener, or make it always ready")
 	}
 	return faults
 }
 
-// shorter returns the shorter of two durations. Zero means that there is no duration.
-func shorter(a, b time.Duration) time.Duration {
+// minDuration returns the shorter of two durations. Zero means that there is no duration.
+func minDuration(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
 	}
@@ -237,8 +236,8 @@ func isNil(resource Resource) bool {
 	return resource == nil || slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Map, reflect.Func, reflect.Slice, reflect.Chan}, v.Kind()) && v.IsNil()
 }
 
-// recovered converts a panic of a resource to an error. It must be called by defer.
-func recovered(err *error) {
+// recoverPanic converts a panic of a resource to an error. It must be called by defer.
+func recoverPanic(err *error) {
 	if value := recover(); value != nil {
 		*err = &deployerlib.PanicError{Value: value, Stack: debug.Stack()}
 	}

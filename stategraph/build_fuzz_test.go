@@ -25,7 +25,7 @@ func FuzzBuild(f *testing.F) {
 		if len(text) > 1<<12 {
 			return
 		}
-		g, err := textGraph(text)
+		g, err := parseGraph(text)
 		if (g == nil) == (err == nil) {
 			t.Fatalf("graph %v, error %v", g, err)
 		}
@@ -34,7 +34,7 @@ func FuzzBuild(f *testing.F) {
 			t.Fatalf("has a cycle: %t, but the error is %v", cyclic, err)
 		}
 		if err != nil {
-			if _, again := textGraph(text); again == nil || again.Error() != err.Error() {
+			if _, again := parseGraph(text); again == nil || again.Error() != err.Error() {
 				t.Fatalf("first %v, then %v", err, again)
 			}
 			return
@@ -43,11 +43,11 @@ func FuzzBuild(f *testing.F) {
 	})
 }
 
-func textGraph(text string) (*Graph, error) {
-	b := NewGraph()
+func parseGraph(text string) (*Graph, error) {
+	b := NewBuilder()
 	for l := range strings.SplitSeq(text, "\n") {
 		if words := strings.Fields(l); len(words) > 0 {
-			b.Add(words[0], stub{}, words[1:]...)
+			b.Add(words[0], stubResource{}, words[1:]...)
 		}
 	}
 	return b.Build()
@@ -88,12 +88,12 @@ func checkGraph(t *testing.T, g *Graph, text string) {
 			says[name] = "!fails"
 		}
 	}
-	w, s := walkOf(t, g, 1+len(text)%3, says)
-	if fault := checkWalk(g, w, s, says); fault != "" || w.ready() != (len(says) == 0) {
-		t.Fatalf("%s; ready %t with %v", fault, w.ready(), says)
+	w, s := runWalk(t, g, 1+len(text)%3, says)
+	if fault := checkWalk(g, w, s, says); fault != "" || w.isReady() != (len(says) == 0) {
+		t.Fatalf("%s; ready %t with %v", fault, w.isReady(), says)
 	}
-	if fault := checkRemoval(g); fault != "" || g.Mermaid() == "" {
-		t.Fatalf("%s\n%s", fault, g.Mermaid())
+	if fault := checkRemoval(g); fault != "" || g.ToMermaid() == "" {
+		t.Fatalf("%s\n%s", fault, g.ToMermaid())
 	}
 	order := g.Order()
 	for i, name := range order {
@@ -103,7 +103,7 @@ func checkGraph(t *testing.T, g *Graph, text string) {
 			}
 		}
 	}
-	again, err := textGraph(text)
+	again, err := parseGraph(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,51 +17,51 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// deaf is a resource that may be unready but has no listener.
-type deaf struct{ stub }
+// resourceWithoutListeners is a resource that may be unready but has no listener.
+type resourceWithoutListeners struct{ stubResource }
 
-func (deaf) Listeners() []Listener { return nil }
+func (resourceWithoutListeners) Listeners() []Listener { return nil }
 
-// sure is a resource that is always ready and has no listener.
-type sure struct{ deaf }
+// alwaysReadyResource is a resource that is always ready and has no listener.
+type alwaysReadyResource struct{ resourceWithoutListeners }
 
-func (sure) AlwaysReady() bool { return true }
+func (alwaysReadyResource) AlwaysReady() bool { return true }
 
-// unsure is a resource whose method AlwaysReady returns false.
-type unsure struct{ deaf }
+// notAlwaysReadyResource is a resource whose method AlwaysReady returns false.
+type notAlwaysReadyResource struct{ resourceWithoutListeners }
 
-func (unsure) AlwaysReady() bool { return false }
+func (notAlwaysReadyResource) AlwaysReady() bool { return false }
 
-// listening is a resource that has the given listeners.
-type listening struct {
-	stub
+// listeningResource is a resource that has the given listeners.
+type listeningResource struct {
+	stubResource
 	to []Listener
 }
 
-func (l listening) Listeners() []Listener { return l.to }
+func (l listeningResource) Listeners() []Listener { return l.to }
 
-// wild is a resource whose methods panic.
-type wild struct{ stub }
+// panickingResource is a resource whose methods panic.
+type panickingResource struct{ stubResource }
 
-func (wild) Listeners() []Listener { panic("no") }
+func (panickingResource) Listeners() []Listener { panic("no") }
 
 func TestBuildErrors(t *testing.T) {
 	undo := func(context.Context) error { return nil }
-	var nothing *external
+	var nothing *externalResource
 	tests := map[string]struct {
 		builder *Builder
 		want    []string // the expected lines of the error
 	}{
 		"a cycle is shown as a path [Y1]": {
-			NewGraph().Add("a", stub{}, "b").Add("b", stub{}, "c").Add("c", stub{}, "a").Add("d", stub{}, "a"),
+			NewBuilder().Add("a", stubResource{}, "b").Add("b", stubResource{}, "c").Add("c", stubResource{}, "a").Add("d", stubResource{}, "a"),
 			[]string{"components require each other: a → b → c → a"},
 		},
 		"the shortest of several cycles is shown [Y1]": {
-			NewGraph().Add("a", stub{}, "b").Add("b", stub{}, "c").Add("c", stub{}, "a", "d").Add("d", stub{}, "c"),
+			NewBuilder().Add("a", stubResource{}, "b").Add("b", stubResource{}, "c").Add("c", stubResource{}, "a", "d").Add("d", stubResource{}, "c"),
 			[]string{"components require each other: c → d → c"},
 		},
 		"several errors are returned together": {
-			NewGraph().Add("Web", stub{}).Add("db", nil).Add("db", stub{}).Add("x", stub{}, "x", "dbs"),
+			NewBuilder().Add("Web", stubResource{}).Add("db", nil).Add("db", stubResource{}).Add("x", stubResource{}, "x", "dbs"),
 			[]string{
 				`component "Web": the name is not allowed: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-',` +
 					` and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is` +
@@ -72,22 +72,22 @@ func TestBuildErrors(t *testing.T) {
 				`component "x": requires "dbs", which does not exist (did you mean "db"?)`,
 			},
 		},
-		"a nil pointer is not a resource": {NewGraph().Add("a", nothing), []string{`component "a": has no resource (nil)`}},
-		"an empty graph":                  {NewGraph(), []string{"the graph has no components"}},
+		"a nil pointer is not a resource": {NewBuilder().Add("a", nothing), []string{`component "a": has no resource (nil)`}},
+		"an empty graph":                  {NewBuilder(), []string{"the graph has no components"}},
 		"a resource that may be unready needs a listener [Y11, Y13]": {
-			NewGraph().Add("a", deaf{}),
+			NewBuilder().Add("a", resourceWithoutListeners{}),
 			[]string{`component "a": may be unready, but has no listener that would trigger another check: add a listener, or make it always ready`},
 		},
 		"a marker method that returns false has no effect [Y11]": {
-			NewGraph().Add("a", unsure{}),
+			NewBuilder().Add("a", notAlwaysReadyResource{}),
 			[]string{`component "a": may be unready, but has no listener that would trigger another check: add a listener, or make it always ready`},
 		},
 		"an External with Ready needs a listener [Y11]": {
-			NewGraph().Add("a", External(ExternalSpec{Reconcile: undo, Ready: func(context.Context) (Readiness, error) { return Ready(), nil }})),
+			NewBuilder().Add("a", External(ExternalSpec{Reconcile: undo, Ready: func(context.Context) (Readiness, error) { return Ready(), nil }})),
 			[]string{`component "a": may be unready, but has no listener that would trigger another check: add a listener, or make it always ready`},
 		},
 		"invalid listeners": {
-			NewGraph().Add("a", listening{to: []Listener{{}, Timer(time.Millisecond), Channel(nil), Watch()}}),
+			NewBuilder().Add("a", listeningResource{to: []Listener{{}, Timer(time.Millisecond), Channel(nil), Watch()}}),
 			[]string{
 				`component "a": a listener is empty; use Watch, Timer, Poll or Channel`,
 				`component "a": the interval 1ms of a listener is too short; use at least 1s`,
@@ -95,16 +95,16 @@ func TestBuildErrors(t *testing.T) {
 				`component "a": has a listener for its objects, but no method Prepare that returns objects`,
 			},
 		},
-		"a resource that panics": {NewGraph().Add("a", wild{}), []string{`component "a": a method of the resource panics: no`}},
+		"a resource that panics": {NewBuilder().Add("a", panickingResource{}), []string{`component "a": a method of the resource panics: no`}},
 		"removed components": {
-			NewGraph().Add("a", stub{}).Removed("a", undo).Removed("b", nil).Removed("c", undo).Removed("c", undo),
+			NewBuilder().Add("a", stubResource{}).AddRemoved("a", undo).AddRemoved("b", nil).AddRemoved("c", undo).AddRemoved("c", undo),
 			[]string{
 				`component "a" is declared as removed, but the graph still contains it`, `component "b" is declared as removed, but the function that deletes it is nil`, `component "c" is declared as removed twice`,
 			},
 		},
 		"ready-made resources without functions": {
-			NewGraph().Add("a", External(ExternalSpec{})).Add("b", Object[*fakeObject](nil)).
-				Add("c", ForEach(nil, func(string) string { return "" }, Object(oneConfigMap))).Add("d", ForEach[string](nil, nil, stub{})),
+			NewBuilder().Add("a", External(ExternalSpec{})).Add("b", Object[*fakeObject](nil)).
+				Add("c", ForEach(nil, func(string) string { return "" }, Object(newUnnamedConfigMap))).Add("d", ForEach[string](nil, nil, stubResource{})),
 			[]string{
 				`component "a": the External has no Reconcile`, `component "b": the body of Object is nil`,
 				`component "c": the parameters elements and name of ForEach must not be nil`, `component "d": the parameter each of ForEach must be an Object, a Template or a Versioned`,
@@ -127,23 +127,23 @@ func TestBuildErrors(t *testing.T) {
 
 func TestBuild(t *testing.T) {
 	t.Run("a resource that is always ready needs no listener [Y11]", func(t *testing.T) {
-		g := build(t, NewGraph().Add("a", sure{}).Add("b", External(ExternalSpec{Reconcile: func(context.Context) error { return nil }})))
-		if !g.nodes[0].always || !g.nodes[1].always {
+		g := mustBuild(t, NewBuilder().Add("a", alwaysReadyResource{}).Add("b", External(ExternalSpec{Reconcile: func(context.Context) error { return nil }})))
+		if !g.nodes[0].alwaysReady || !g.nodes[1].alwaysReady {
 			t.Error("not marked")
 		}
 	})
 	t.Run("the graph keeps the listeners of its resources [Y11]", func(t *testing.T) {
 		events := make(chan types.NamespacedName)
 		to := []Listener{Timer(time.Hour), Poll(time.Minute), Poll(time.Second), Timer(2 * time.Hour), Channel(events)}
-		g := build(t, NewGraph().Add("a", listening{to: to}))
+		g := mustBuild(t, NewBuilder().Add("a", listeningResource{to: to}))
 		if g.timer != time.Hour || g.nodes[0].poll != time.Second || len(g.nodes[0].listeners) != 5 {
 			t.Errorf("timer %s, poll %s, %d listeners", g.timer, g.nodes[0].poll, len(g.nodes[0].listeners))
 		}
 	})
 	t.Run("a graph does not change if its builder changes", func(t *testing.T) {
-		b := NewGraph().Add("a", stub{}).Add("b", stub{}, "a", "a")
-		g := build(t, b)
-		b.Add("c", stub{})
+		b := NewBuilder().Add("a", stubResource{}).Add("b", stubResource{}, "a", "a")
+		g := mustBuild(t, b)
+		b.Add("c", stubResource{})
 		g.Components()[0] = "x"
 		g.Requires("b")[0] = "x"
 		if diff := cmp.Diff([]string{"a", "b"}, g.Components()); diff != "" {
@@ -154,24 +154,25 @@ func TestBuild(t *testing.T) {
 		}
 	})
 	t.Run("too many components", func(t *testing.T) {
-		b := NewGraph()
-		for i := range MaxComponents + 1 {
-			b.Add(fmt.Sprintf("n%d", i), stub{})
+		b := NewBuilder()
+		for i := range maxComponents + 1 {
+			b.Add(fmt.Sprintf("n%d", i), stubResource{})
 		}
 		if _, err := b.Build(); err == nil || !strings.Contains(err.Error(), "at most 1000") {
 			t.Error(err)
 		}
 	})
 	t.Run("the inventory stores the nearest requirements that have objects [Yx7]", func(t *testing.T) {
-		g := build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", stub{}, "a").Add("c", stub{}, "b").Add("d", Object(oneConfigMap), "c"))
+		g := mustBuild(t, NewBuilder().Add("a", Object(newUnnamedConfigMap)).Add("b", stubResource{}, "a").Add("c", stubResource{}, "b").Add("d", Object(newUnnamedConfigMap), "c"))
 		if diff := cmp.Diff(unit{Component: "d", Requires: []string{"a"}}, g.nodes[3].unit); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
 
-// anyway returns a graph with the given edges. Unlike Build, it does not check the graph, so the graph may have cycles.
-func anyway(edges map[int][]int, n int) *Graph {
+// newUncheckedGraph returns a graph with the given edges. Unlike Build, it does not check the graph, so the graph may
+// have cycles.
+func newUncheckedGraph(edges map[int][]int, n int) *Graph {
 	g := &Graph{nodes: make([]node, n)}
 	for place, requires := range edges {
 		slices.Sort(requires)
@@ -180,9 +181,10 @@ func anyway(edges map[int][]int, n int) *Graph {
 	return g
 }
 
-// girth returns the length of the shortest cycle, or 0 if there is no cycle. It is used to check ShortestCycle, and
-// uses another algorithm: it computes which nodes are connected by paths of length 1, 2 and so on.
-func girth(g *Graph) int {
+// findCycleLength returns the length of the shortest cycle, or 0 if there is no cycle. It is used to check
+// FindShortestCycle, and uses another algorithm: it computes which nodes are connected by paths of length 1, 2 and so
+// on.
+func findCycleLength(g *Graph) int {
 	n := len(g.nodes)
 	now := make([][]bool, n) // now[i][j] is true if a path of the current length leads from i to j
 	for i := range now {
@@ -220,10 +222,10 @@ func TestShortestCycle(t *testing.T) {
 					edges[from] = append(edges[from], to)
 				}
 			}
-			g := anyway(edges, n)
-			cycle, want := graph.ShortestCycle(g.requires()), girth(g)
-			if (want > 0) != (len(graph.Sort(g.requires())) < n) {
-				t.Fatalf("sorted %d of %d nodes, shortest cycle %d", len(graph.Sort(g.requires())), n, want)
+			g := newUncheckedGraph(edges, n)
+			cycle, want := graph.FindShortestCycle(g.listRequirements()), findCycleLength(g)
+			if (want > 0) != (len(graph.Sort(g.listRequirements())) < n) {
+				t.Fatalf("sorted %d of %d nodes, shortest cycle %d", len(graph.Sort(g.listRequirements())), n, want)
 			}
 			if len(cycle) != 0 && len(cycle)-1 != want || want > 0 && cycle == nil {
 				t.Fatalf("%v: %v is not the shortest: %d", edges, cycle, want)

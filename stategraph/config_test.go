@@ -17,22 +17,22 @@ type shopConfig struct {
 }
 
 func TestTypedConfiguration(t *testing.T) {
-	body := With(func(ctx Context[shopConfig]) (*corev1.ConfigMap, error) {
-		return configMap(ctx.Config.Name, map[string]string{"item": ctx.Item.Name}), nil
+	body := WithConfig(func(ctx Context[shopConfig]) (*corev1.ConfigMap, error) {
+		return newConfigMap(ctx.Config.Name, map[string]string{"item": ctx.Item.Name}), nil
 	})
 	validated := 0
 	validate := func(c *shopConfig) error {
 		if validated++; c.Name == "" {
-			return deployerlib.ConfigError("spec.config.name", "required")
+			return deployerlib.NewConfigError("spec.config.name", "required")
 		}
 		return nil
 	}
 	t.Run("the configuration is decoded and checked once for all bodies [F42]", func(t *testing.T) {
 		validated = 0
-		g := build(t, NewGraphOf(validate).Add("a", Object(body)))
-		c := newCluster()
-		w, err := runItem(t, g, withConfig("i", `{"name":"shop"}`), c)
-		if err != nil || !w.ready() || validated != 1 {
+		g := mustBuild(t, NewBuilderOf(validate).Add("a", Object(body)))
+		c := newFakeSession()
+		w, err := runItem(t, g, newItemWithConfig("i", `{"name":"shop"}`), c)
+		if err != nil || !w.isReady() || validated != 1 {
 			t.Fatal(err, validated)
 		}
 		for ref, obj := range c.objects {
@@ -46,17 +46,17 @@ func TestTypedConfiguration(t *testing.T) {
 		"an invalid configuration changes nothing [F42]":               {`{}`, "spec.config.name: required"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := build(t, NewGraphOf(validate).Add("a", Object(body)).Add("b", Object(oneConfigMap)))
-			c := newCluster()
-			_, err := runItem(t, g, withConfig("i", test.config), c)
+			g := mustBuild(t, NewBuilderOf(validate).Add("a", Object(body)).Add("b", Object(newUnnamedConfigMap)))
+			c := newFakeSession()
+			_, err := runItem(t, g, newItemWithConfig("i", test.config), c)
 			if err == nil || !strings.Contains(err.Error(), test.want) || len(c.objects) > 0 {
-				t.Error(err, c.names())
+				t.Error(err, c.listNames())
 			}
 		})
 	}
 	t.Run("Config works in a graph without a type of the configuration", func(t *testing.T) {
-		c := newCluster()
-		if w := walkItem(t, build(t, NewGraph().Add("a", Object(body))), withConfig("i", `{"name":"shop"}`), c); !w.ready() {
+		c := newFakeSession()
+		if w := visitItem(t, mustBuild(t, NewBuilder().Add("a", Object(body))), newItemWithConfig("i", `{"name":"shop"}`), c); !w.isReady() {
 			t.Error(w.err())
 		}
 	})

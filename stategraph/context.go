@@ -25,10 +25,10 @@ type nodeRun struct {
 	run       *run
 	place     int // the index of the component in the graph
 	component string
-	*element        // the instance of a ForEach; nil for other components
-	kept      *kept // the objects of the component; nil until Prepare has returned them
-	ahead     bool  // only the names of the objects are needed; required components may not be ready yet
-	exports   bool  // an export is evaluated, which may use the outputs of its own component
+	*element                   // the instance of a ForEach; nil for other components
+	prepared  *preparedObjects // the objects of the component; nil until Prepare has returned them
+	namesOnly bool             // only the names of the objects are needed; required components may not be ready yet
+	isExport  bool             // an export is evaluated, which may use the outputs of its own component
 }
 
 // element contains an element of the list of a ForEach, and the name of the instance for this element.
@@ -37,11 +37,11 @@ type element struct {
 	value    any
 }
 
-// kept contains the objects of a component in one run.
-type kept struct {
+// preparedObjects contains the objects of a component in one run.
+type preparedObjects struct {
 	desired  []apply.Desired
-	faults   error // the errors of instances of a ForEach, whose objects are not in the field `desired`
-	outcomes []apply.Outcome
+	err      error // the errors of instances of a ForEach, whose objects are not in the field `desired`
+	outcomes []apply.ApplyResult
 }
 
 type nodeKey struct{}
@@ -62,17 +62,17 @@ func (c *nodeContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// nodeOf returns the component for which ctx was created. It returns ErrNoRun if ctx is not derived from a context that
-// a run passed to a Resource.
-func nodeOf(ctx context.Context) (*nodeRun, error) {
+// getNodeRun returns the component for which ctx was created. It returns ErrNoRun if ctx is not derived from a context
+// that a run passed to a Resource.
+func getNodeRun(ctx context.Context) (*nodeRun, error) {
 	if n, ok := ctx.Value(nodeKey{}).(*nodeRun); ok {
 		return n, nil
 	}
 	return nil, ErrNoRun
 }
 
-// with returns a context that is passed to the methods of the component.
-func (n *nodeRun) with(ctx context.Context) context.Context {
+// newContext returns a context that is passed to the methods of the component.
+func (n *nodeRun) newContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, nodeKey{}, n)
 }
 
@@ -84,13 +84,13 @@ func (n *nodeRun) instanceName() string {
 	return n.instance
 }
 
-// errAhead is returned by functions such as Output and Client while only the names of objects are needed and the
-// required components are not ready yet.
-var errAhead = errors.New("a required component is not ready")
+// errRequirementNotReady is returned by functions such as Output and Client while only the names of objects are needed
+// and the required components are not ready yet.
+var errRequirementNotReady = errors.New("a required component is not ready")
 
 // Component returns the name of the current component. Outside of a run it returns "".
 func Component(ctx context.Context) string {
-	if n, err := nodeOf(ctx); err == nil {
+	if n, err := getNodeRun(ctx); err == nil {
 		return n.component
 	}
 	return ""
@@ -98,7 +98,7 @@ func Component(ctx context.Context) string {
 
 // Item returns a copy of the deploy item, as it was at the start of the run. Changes to the copy have no effect.
 func Item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func Item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 // Config decodes spec.config of the deploy item like deployerlib.DecodeConfig, which rejects unknown fields. Each call
 // returns a new value, so that a component cannot change the configuration of another one.
 func Config[T any](ctx context.Context) (*T, error) {
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +119,12 @@ func Config[T any](ctx context.Context) (*T, error) {
 // are not deleted with the item. Use Object or Template for objects that should be deleted with the item. Client
 // returns an error if the deploy item has no target.
 func Client(ctx context.Context) (client.Client, error) {
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	switch {
 	case err != nil:
 		return nil, err
-	case n.ahead:
-		return nil, errAhead
+	case n.namesOnly:
+		return nil, errRequirementNotReady
 	case n.run.target == nil:
 		return nil, fmt.Errorf("component %s needs a target cluster, but the deploy item has no target", n.component)
 	}
@@ -134,7 +134,7 @@ func Client(ctx context.Context) (client.Client, error) {
 // Log returns a logger with the names of the item and the component. Outside of a run, it returns the logger in the
 // context. If there is none, the returned logger writes nothing.
 func Log(ctx context.Context) logr.Logger {
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	switch {
 	case err != nil:
 		return logr.FromContextOrDiscard(ctx)
@@ -146,17 +146,17 @@ func Log(ctx context.Context) logr.Logger {
 
 // Instance returns the name of the current instance of ForEach. Outside of ForEach it returns "".
 func Instance(ctx context.Context) string {
-	if n, err := nodeOf(ctx); err == nil {
+	if n, err := getNodeRun(ctx); err == nil {
 		return n.instanceName()
 	}
 	return ""
 }
 
-// Element returns the element of the current instance of ForEach. It returns an error if there is no such instance, or if
-// the element has another type.
+// Element returns the element of the current instance of ForEach. It returns an error if there is no such instance, or
+// if the element has another type.
 func Element[E any](ctx context.Context) (E, error) {
 	var none E
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -169,12 +169,12 @@ func Element[E any](ctx context.Context) (E, error) {
 	return none, fmt.Errorf("component %s: the element is a %T, not a %T", n.component, n.value, none)
 }
 
-// mayUse returns an error unless the component requires the given component, directly or indirectly. Without this
-// requirement, the given component might not be ready.
-func (n *nodeRun) mayUse(component string) error {
+// checkRequirement returns an error unless the component requires the given component, directly or indirectly. Without
+// this requirement, the given component might not be ready.
+func (n *nodeRun) checkRequirement(component string) error {
 	place, found := n.run.graph.index[component]
 	switch {
-	case n.exports && component == n.component:
+	case n.isExport && component == n.component:
 		return nil
 	case component == n.component:
 		return fmt.Errorf("component %s uses its own output", n.component)
@@ -187,13 +187,13 @@ func (n *nodeRun) mayUse(component string) error {
 	return nil
 }
 
-// NewGraphOf returns an empty builder for items whose spec.config is of type C. Each run decodes the configuration
+// NewBuilderOf returns an empty builder for items whose spec.config is of type C. Each run decodes the configuration
 // once, in the same way as Config, and validates it with the given functions. If the configuration is invalid, the run
-// fails before it visits a component. A deployerlib.ConfigError, which decoding returns and the validate functions
-// should return, ends the item's Landscaper job at once. After other errors, the run is repeated. Functions that return
-// objects get the configuration from With or Config. A deletion does not decode the configuration.
-func NewGraphOf[C any](validate ...func(*C) error) *Builder {
-	b := NewGraph()
+// fails before it visits a component. An error of deployerlib.NewConfigError, which decoding returns and the validate
+// functions should return, ends the item's Landscaper job at once. After other errors, the run is repeated. Functions
+// that return objects get the configuration from WithConfig or Config. A deletion does not decode the configuration.
+func NewBuilderOf[C any](validate ...func(*C) error) *Builder {
+	b := NewBuilder()
 	b.decode = func(item *lsv1alpha1.DeployItem) (any, error) {
 		config, err := deployerlib.DecodeConfig[C](item)
 		if err != nil {
@@ -224,20 +224,20 @@ type ItemInfo struct {
 	Labels, Annotations  map[string]string
 }
 
-// With adapts f for Object, Versioned, ForEach and WithData. The returned function calls f with the decoded
+// WithConfig adapts f for Object, Versioned, ForEach and WithData. The returned function calls f with the decoded
 // configuration:
 //
-//	stategraph.Object(stategraph.With(func(ctx stategraph.Context[Config]) (*corev1.Service, error) { … ctx.Config.Port … }))
+//	stategraph.Object(stategraph.WithConfig(func(ctx stategraph.Context[Config]) (*corev1.Service, error) { … ctx.Config.Port … }))
 //
-// If the graph was not built with NewGraphOf[C], the returned function decodes the configuration in each call, and
+// If the graph was not built with NewBuilderOf[C], the returned function decodes the configuration in each call, and
 // returns the same errors as Config.
-func With[C, R any](f func(ctx Context[C]) (R, error)) func(ctx context.Context) (R, error) {
+func WithConfig[C, R any](f func(ctx Context[C]) (R, error)) func(ctx context.Context) (R, error) {
 	if f == nil {
 		return nil
 	}
 	return func(ctx context.Context) (R, error) {
 		var none R
-		n, err := nodeOf(ctx)
+		n, err := getNodeRun(ctx)
 		if err != nil {
 			return none, err
 		}
@@ -247,21 +247,21 @@ func With[C, R any](f func(ctx Context[C]) (R, error)) func(ctx context.Context)
 				return none, err
 			}
 		}
-		return f(Context[C]{Context: ctx, Config: config, Item: infoOf(n.run.item)})
+		return f(Context[C]{Context: ctx, Config: config, Item: newItemInfo(n.run.item)})
 	}
 }
 
-// infoOf returns the metadata of an item. The maps are copies.
-func infoOf(item *lsv1alpha1.DeployItem) ItemInfo {
+// newItemInfo returns the metadata of an item. The maps are copies.
+func newItemInfo(item *lsv1alpha1.DeployItem) ItemInfo {
 	return ItemInfo{
 		Name: item.Name, Namespace: item.Namespace, UID: string(item.UID),
 		Labels: maps.Clone(item.Labels), Annotations: maps.Clone(item.Annotations),
 	}
 }
 
-// configure decodes the configuration of an item. It returns nil if the graph was not built with NewGraphOf.
-func (g *Graph) configure(item *lsv1alpha1.DeployItem) (config any, err error) {
-	defer recovered(&err)
+// decodeConfig decodes the configuration of an item. It returns nil if the graph was not built with NewBuilderOf.
+func (g *Graph) decodeConfig(item *lsv1alpha1.DeployItem) (config any, err error) {
+	defer recoverPanic(&err)
 	if g.decode == nil {
 		return nil, nil
 	}

@@ -23,13 +23,15 @@ import (
 // config is the configuration of the items in these tests.
 type config struct{ Word string }
 
-// does returns an External whose Reconcile is f.
-func does(f func(ctx context.Context) error) Resource { return External(ExternalSpec{Reconcile: f}) }
+// newExternal returns an External whose Reconcile is f.
+func newExternal(f func(ctx context.Context) error) Resource {
+	return External(ExternalSpec{Reconcile: f})
+}
 
 func TestContextOutsideRun(t *testing.T) {
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"From":          func() error { _, err := nodeOf(ctx); return err },
+		"From":          func() error { _, err := getNodeRun(ctx); return err },
 		"Item":          func() error { _, err := Item(ctx); return err },
 		"Config":        func() error { _, err := Config[config](ctx); return err },
 		"Client":        func() error { _, err := Client(ctx); return err },
@@ -39,8 +41,8 @@ func TestContextOutsideRun(t *testing.T) {
 		"Name":          func() error { _, err := Name(ctx, "a"); return err },
 		"Element":       func() error { _, err := Element[string](ctx); return err },
 		"ApplyPrepared": func() error { return ApplyPrepared(ctx) },
-		"ObjectsReady":  func() error { _, err := ObjectsReady(ctx); return err },
-		"Versioned":     func() error { _, err := Versioned(oneConfigMap).(Preparer).Prepare(ctx); return err },
+		"ObjectsReady":  func() error { _, err := CheckObjectsReady(ctx); return err },
+		"Versioned":     func() error { _, err := Versioned(newUnnamedConfigMap).(Preparer).Prepare(ctx); return err },
 	}
 	for name, call := range calls {
 		t.Run(name+" returns an error outside of a run [Y33]", func(t *testing.T) {
@@ -55,10 +57,10 @@ func TestContextOutsideRun(t *testing.T) {
 }
 
 func TestContext(t *testing.T) {
-	target := fake.NewClientBuilder().WithObjects(configMap("there", nil)).Build()
+	target := fake.NewClientBuilder().WithObjects(newConfigMap("there", nil)).Build()
 	var seen []string
-	read := does(func(ctx context.Context) error {
-		n, err := nodeOf(ctx)
+	read := newExternal(func(ctx context.Context) error {
+		n, err := getNodeRun(ctx)
 		if err != nil {
 			return err
 		}
@@ -79,21 +81,21 @@ func TestContext(t *testing.T) {
 		seen = append(seen, Component(ctx), Instance(ctx), n.run.item.Name, c.Word, there.Name)
 		return nil
 	})
-	g := build(t, NewGraph().Add("reader", read))
+	g := mustBuild(t, NewBuilder().Add("reader", read))
 	t.Run("the context contains the item, the configuration and a client of the target [Y33, Y34]", func(t *testing.T) {
-		w, _ := newRun(g, withConfig("a", `{"Word":"hi"}`), newCluster(), target, logr.Discard(), 1).walk(t.Context())
-		if diff := cmp.Diff([]string{"reader", "", "a", "hi", "there"}, seen); diff != "" || !w.ready() {
+		w, _ := newRun(g, newItemWithConfig("a", `{"Word":"hi"}`), newFakeSession(), target, logr.Discard(), 1).visitAll(t.Context())
+		if diff := cmp.Diff([]string{"reader", "", "a", "hi", "there"}, seen); diff != "" || !w.isReady() {
 			t.Error(diff, w.err())
 		}
 	})
 	t.Run("without a target there is no client [Y34]", func(t *testing.T) {
-		w := walkItem(t, g, withConfig("a", `{"Word":"hi"}`), newCluster())
-		if diff := cmp.Diff([]string{"reader Failed component reader needs a target cluster, but the deploy item has no target"}, statesOf(w)); diff != "" {
+		w := visitItem(t, g, newItemWithConfig("a", `{"Word":"hi"}`), newFakeSession())
+		if diff := cmp.Diff([]string{"reader Failed component reader needs a target cluster, but the deploy item has no target"}, formatStates(w)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("an unknown field of the configuration is an error [Y33]", func(t *testing.T) {
-		w := walkItem(t, g, withConfig("a", `{"Wort":"hi"}`), newCluster())
+		w := visitItem(t, g, newItemWithConfig("a", `{"Wort":"hi"}`), newFakeSession())
 		if w.err() == nil || !strings.Contains(w.err().Error(), `unknown field "Wort"`) {
 			t.Error(w.err())
 		}
@@ -102,13 +104,13 @@ func TestContext(t *testing.T) {
 
 func TestOutputs(t *testing.T) {
 	ask := func(name string, out *string) Resource {
-		return does(func(ctx context.Context) error {
+		return newExternal(func(ctx context.Context) error {
 			var err error
 			*out, err = Output[string](ctx, name)
 			return err
 		})
 	}
-	leave := does(func(ctx context.Context) error {
+	leave := newExternal(func(ctx context.Context) error {
 		return errors.Join(SetOutput(ctx, "early"), SetOutput(ctx, "late"))
 	})
 	var got string
@@ -125,16 +127,16 @@ func TestOutputs(t *testing.T) {
 	} {
 		t.Run(name+" [Y33]", func(t *testing.T) {
 			got = ""
-			g := build(t, NewGraph().Add("far", leave).Add("near", does(func(context.Context) error { return nil }), "far").Add("b", ask(test.from, &got), test.requires...))
-			w := walkItem(t, g, itemNamed("a"), newCluster())
-			if diff := cmp.Diff(test.want, statesOf(w)[2]); diff != "" || w.states[2].State == StateReady && got != "late" {
+			g := mustBuild(t, NewBuilder().Add("far", leave).Add("near", newExternal(func(context.Context) error { return nil }), "far").Add("b", ask(test.from, &got), test.requires...))
+			w := visitItem(t, g, newItem("a"), newFakeSession())
+			if diff := cmp.Diff(test.want, formatStates(w)[2]); diff != "" || w.states[2].State == StateReady && got != "late" {
 				t.Error(diff, got)
 			}
 		})
 	}
 	t.Run("objects have their Go type and are read at most once [Y33, Y34]", func(t *testing.T) {
-		c := newCluster()
-		use := does(func(ctx context.Context) error {
+		c := newFakeSession()
+		use := newExternal(func(ctx context.Context) error {
 			typed, err := Output[*corev1.ConfigMap](ctx, "config")
 			if err != nil {
 				return err
@@ -147,20 +149,20 @@ func TestOutputs(t *testing.T) {
 			name, err := Name(ctx, "config")
 			data, _, _ := unstructured.NestedString(free.Object, "data", "k")
 			got = fmt.Sprint(typed.Name, data, name)
-			return errors.Join(err, errorOf(Output[*corev1.Secret](ctx, "config")))
+			return errors.Join(err, getError(Output[*corev1.Secret](ctx, "config")))
 		})
 		body := func(context.Context) (*corev1.ConfigMap, error) {
-			return configMap("x", map[string]string{"k": "v"}), nil
+			return newConfigMap("x", map[string]string{"k": "v"}), nil
 		}
-		w := walkItem(t, build(t, NewGraph().Add("config", Object(body)).Add("use", use, "config")), itemNamed("a"), c)
+		w := visitItem(t, mustBuild(t, NewBuilder().Add("config", Object(body)).Add("use", use, "config")), newItem("a"), c)
 		want := "use Failed component use: config has 0 outputs of type *v1.Secret, want one"
-		if diff := cmp.Diff(want, statesOf(w)[1]); diff != "" || got != "xvx" || c.reads != 1 {
+		if diff := cmp.Diff(want, formatStates(w)[1]); diff != "" || got != "xvx" || c.reads != 1 {
 			t.Error(diff, got, c.reads)
 		}
 	})
 }
 
-func errorOf[T any](_ T, err error) error { return err }
+func getError[T any](_ T, err error) error { return err }
 
 // TestConcurrentItems repeatedly runs two items at the same time with the same resources.
 func TestConcurrentItems(t *testing.T) {
@@ -187,17 +189,17 @@ func TestConcurrentItems(t *testing.T) {
 			if item, _ := Item(ctx); item.Name != word {
 				return nil, fmt.Errorf("item %s was given %s", item.Name, word)
 			}
-			return configMap(word, map[string]string{"word": word}), nil
+			return newConfigMap(word, map[string]string{"word": word}), nil
 		}
-		g := build(t, NewGraph().Add("first", does(pass)).Add("side", does(pass)).Add("second", Object(compare), "first").
+		g := mustBuild(t, NewBuilder().Add("first", newExternal(pass)).Add("side", newExternal(pass)).Add("second", Object(compare), "first").
 			Add("third", Versioned(compare), "first", "second"))
-		clusters := map[string]*cluster{"one": newCluster(), "two": newCluster()}
+		clusters := map[string]*fakeSession{"one": newFakeSession(), "two": newFakeSession()}
 		var group sync.WaitGroup
 		for range 200 {
 			for _, name := range []string{"one", "two"} {
 				group.Go(func() {
-					r := newRun(g, withConfig(name, fmt.Sprintf(`{"Word":%q}`, name)), clusters[name], nil, logr.Discard(), 1+rand.IntN(4)) //nolint:gosec // not for secrets
-					if w, _ := r.walk(t.Context()); !w.ready() {
+					r := newRun(g, newItemWithConfig(name, fmt.Sprintf(`{"Word":%q}`, name)), clusters[name], nil, logr.Discard(), 1+rand.IntN(4)) //nolint:gosec // not for secrets
+					if w, _ := r.visitAll(t.Context()); !w.isReady() {
 						t.Error(w.err())
 					}
 				})

@@ -21,10 +21,10 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // These constants are the defaults of fields of Options.
@@ -44,10 +44,10 @@ type Options struct {
 	StartWithin time.Duration
 	// StatusGrace is the time after the creation of an object during which the object counts as not ready if it has no
 	// status. It applies to custom kinds whose CustomResourceDefinition declares a status or cannot be read. Zero means
-	// upkeep.DefaultStatusGrace. A negative value means that such an object counts as ready at once.
+	// managed.DefaultStatusGrace. A negative value means that such an object counts as ready at once.
 	StatusGrace time.Duration
-	// Parallel is the maximum number of components of one item that are reconciled at the same time. Zero means 8.
-	Parallel int
+	// Concurrency is the maximum number of components of one item that are reconciled at the same time. Zero means 8.
+	Concurrency int
 	// Targets is the policy for the kubeconfigs of Targets. It decides, for example, which hosts a Target may name. The
 	// zero value is the strictest policy.
 	Targets targets.Policy
@@ -69,13 +69,13 @@ type Options struct {
 // withDefaults replaces zero values with the defaults.
 func (o Options) withDefaults() Options {
 	o.Resync, o.StartWithin = cmp.Or(o.Resync, defaultResync), cmp.Or(o.StartWithin, defaultStartWithin)
-	o.Parallel = cmp.Or(max(o.Parallel, 0), defaultParallel)
+	o.Concurrency = cmp.Or(max(o.Concurrency, 0), defaultParallel)
 	return o
 }
 
 // Args returns arguments for [deployerlib.Add], for a deployer that runs the graph for deploy items of type t. The
-// parameter `name` is the name of the deployer in status.deployer.name, events and metrics. The caller may change the
-// result. If an argument is invalid, deployerlib.Add returns an error.
+// deployer has the given name in status.deployer.name, events and metrics. The caller may change the result. If an
+// argument is invalid, deployerlib.Add returns an error.
 func Args(name string, t lsv1alpha1.DeployItemType, g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(g, o, hooks...)}
 }
@@ -87,20 +87,20 @@ func Args(name string, t lsv1alpha1.DeployItemType, g *Graph, o Options, hooks .
 // not ready, its listeners trigger the next call.
 func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o = o.withDefaults()
-	keeper := upkeep.New(upkeep.Options{
+	manager := managed.New(managed.Options{
 		Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights, StatusGrace: o.StatusGrace,
 		CleanUpFirst: o.CleanUpFirst,
 	})
-	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), states: newStates()}
+	d := &deployer{graph: g, options: o, manager: manager, hooks: manager.NewHooks(o.newScheduleHook()), states: newStates()}
 	for _, setup := range hooks {
 		d.hooks = d.hooks.RegisterHookSetup(setup)
 	}
 	return d
 }
 
-// schedule returns a hook that triggers a run of each item at the interval o.Resync. It returns nil if the interval is
-// negative.
-func (o Options) schedule() extension.ReconcileExtensionHook {
+// newScheduleHook returns a hook that triggers a run of each item at the interval o.Resync. It returns nil if the
+// interval is negative.
+func (o Options) newScheduleHook() extension.ReconcileExtensionHook {
 	if o.Resync < 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (o Options) schedule() extension.ReconcileExtensionHook {
 type deployer struct {
 	graph   *Graph
 	options Options
-	keeper  *upkeep.Keeper
+	manager *managed.ResourceManager
 	hooks   extension.ReconcileExtensionHooks
 	states  *prometheus.CounterVec
 }
@@ -133,15 +133,15 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if d.graph == nil {
 		return errors.New("state graph: there is no graph (nil)")
 	}
-	if err := d.keeper.UseRuntime(rt); err != nil {
+	if err := d.manager.UseRuntime(rt); err != nil {
 		return err
 	}
 	mgr, ok := rt.Landscaper.(manager.Manager)
 	if !ok {
 		return fmt.Errorf("state graph: the Landscaper cluster is %T, not a manager", rt.Landscaper)
 	}
-	d.graph.limit.AtLeast(mgr.GetLogger(), "Options.Resync", d.options.Resync) // the schedule itself rounds up to one second
-	return mgr.Add(&attendance{deployer: d, rt: rt, log: mgr.GetLogger().WithName("stategraph")})
+	d.graph.limit.Apply(mgr.GetLogger(), "Options.Resync", d.options.Resync) // the schedule itself rounds up to one second
+	return mgr.Add(&channelListener{deployer: d, rt: rt, log: mgr.GetLogger().WithName("stategraph")})
 }
 
 // IgnoresContext implements deployerlib.ContextIgnorer.
@@ -163,7 +163,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 
 // ForceReconcile is like Reconcile, but checks all objects instead of assuming that some are unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	d.keeper.Thorough(di)
+	d.manager.ForceResync(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
@@ -188,25 +188,25 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolv
 	if err != nil {
 		return err
 	}
-	run, err := d.keeper.Begin(ctx, di, status.Inventory, func(apply.Inventory) error { return nil })
+	run, err := d.manager.Begin(ctx, di, status.Inventory, func(apply.Inventory) error { return nil })
 	if err != nil {
 		return err
 	}
-	if err := run.Resume(ctx, resolved); err != nil {
+	if err := run.StartWatches(ctx, resolved); err != nil {
 		return err
 	}
-	if target.MemoryOf(run).HasRun() {
+	if target.GetMemory(run).HasRun() {
 		return nil // a run in this process has already used the current graph
 	}
 	within := d.options.StartWithin
 	if d.graph.timer > 0 {
 		within = min(within, d.graph.timer)
 	}
-	d.wakeIn(di.UID, time.Duration(float64(max(within, 0))*rand.Float64())) //nolint:gosec // spreads runs
+	d.triggerAfter(di.UID, time.Duration(float64(max(within, 0))*rand.Float64())) //nolint:gosec // spreads runs
 	return nil
 }
 
-// wakeIn requests a run of an item. The run starts after the given time.
-func (d *deployer) wakeIn(item types.UID, after time.Duration) {
-	d.keeper.Wake(item, d.keeper.Runtime().Clock.Now().Add(after))
+// triggerAfter requests a run of an item. The run starts after the given time.
+func (d *deployer) triggerAfter(item types.UID, after time.Duration) {
+	d.manager.Trigger(item, d.manager.GetRuntime().Clock.Now().Add(after))
 }

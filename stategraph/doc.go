@@ -10,12 +10,12 @@
 //	}
 //
 //	graph, err := stategraph.FromStruct(Shop{
-//		Config:   stategraph.Versioned(configMap),               // func(ctx) (*corev1.ConfigMap, error)
-//		Database: stategraph.Object(statefulSet),                // func(ctx) (*appsv1.StatefulSet, error)
-//		Web:      stategraph.Template(templates, "web.yaml"),    // templates/web.yaml of an embed.FS
+//		Config:   stategraph.Versioned(configMap),            // func(ctx) (*corev1.ConfigMap, error)
+//		Database: stategraph.Object(newStatefulSet),          // func(ctx) (*appsv1.StatefulSet, error)
+//		Web:      stategraph.Template(templates, "web.yaml"), // templates/web.yaml of an embed.FS
 //	})
 //
-// Each field is a component. Here the components are named config, database and web. NewGraph builds the same graph
+// Each field is a component. Here the components are named config, database and web. NewBuilder builds the same graph
 // step by step. If a graph is invalid, the error lists everything that is wrong: cycles (each shown as a path),
 // requirements that do not exist, names that are used twice, templates that cannot be read, and resources that have no
 // listener although they may be unready.
@@ -47,9 +47,9 @@
 // A Resource serves all items, so it must not store anything about an item. A Resource gets the current item from its
 // context: Item, Config, Client and Log return the item, its configuration, a client of its target cluster and a
 // logger. Name, Ref, Output and Outputs return the results of required components. Outside of a run, these functions
-// return ErrNoRun, except Log. NewGraphOf returns a builder for a graph whose configuration is of a given type. With
-// passes this configuration to the functions that return objects. A component also requires the components that its
-// template uses. To declare the components that a Go function uses, call Require and Uses. Builder.Export exports
+// return ErrNoRun, except Log. NewBuilderOf returns a builder for a graph whose configuration is of a given type.
+// WithConfig passes this configuration to the functions that return objects. A component also requires the components that its
+// template uses. To declare the components that a Go function uses, call Require and Uses. Builder.AddExport exports
 // values for Landscaper. A resource cannot find out what triggered a run, so its result cannot depend on the trigger.
 //
 // # Objects

@@ -17,10 +17,10 @@ var embedded embed.FS
 
 func TestEmbeddedTemplate(t *testing.T) {
 	t.Run("the template is in the directory templates next to the code [Y27]", func(t *testing.T) {
-		g := build(t, NewGraph().Add("config", Versioned(wordMapOf)).Add("web", Template(embedded, "web.yaml"), "config"))
-		c := newCluster()
-		w := walkItem(t, g, withConfig("a", `{"namespace":"shop","image":"web:1","replicas":0}`), c)
-		if !w.ready() {
+		g := mustBuild(t, NewBuilder().Add("config", Versioned(newFixedConfigMap)).Add("web", Template(embedded, "web.yaml"), "config"))
+		c := newFakeSession()
+		w := visitItem(t, g, newItemWithConfig("a", `{"namespace":"shop","image":"web:1","replicas":0}`), c)
+		if !w.isReady() {
 			t.Fatal(w.err())
 		}
 		for ref, obj := range c.objects {
@@ -35,13 +35,15 @@ func TestEmbeddedTemplate(t *testing.T) {
 		}
 	})
 	t.Run("the error for a missing value names component, file and line [Y28]", func(t *testing.T) {
-		g := build(t, NewGraph().Add("config", Object(wordMapOf)).Add("web", Template(embedded, "web.yaml"), "config"))
-		err := walkItem(t, g, withConfig("a", `{"namespace":"shop","replicas":1}`), newCluster()).err()
+		g := mustBuild(t, NewBuilder().Add("config", Object(newFixedConfigMap)).Add("web", Template(embedded, "web.yaml"), "config"))
+		err := visitItem(t, g, newItemWithConfig("a", `{"namespace":"shop","replicas":1}`), newFakeSession()).err()
 		if err == nil || !strings.Contains(err.Error(), "component web: template: templates/web.yaml:17:") || !strings.Contains(err.Error(), `no entry for key "image"`) {
 			t.Error(err)
 		}
 	})
 }
 
-// wordMapOf returns an object that does not depend on the configuration.
-func wordMapOf(context.Context) (*corev1.ConfigMap, error) { return configMap("settings", nil), nil }
+// newFixedConfigMap returns an object that does not depend on the configuration.
+func newFixedConfigMap(context.Context) (*corev1.ConfigMap, error) {
+	return newConfigMap("settings", nil), nil
+}

@@ -12,11 +12,11 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// compared returns a graph with a Service, and a ConfigMap whose template uses the Service.
-func compared(template string) (*stategraph.Graph, error) {
+// newServiceGraph returns a graph with a Service, and a ConfigMap whose template uses the Service.
+func newServiceGraph(template string) (*stategraph.Graph, error) {
 	files := fstest.MapFS{"templates/page.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page}\n" + template)}}
 	service := func(context.Context) (*corev1.Service, error) { return &corev1.Service{}, nil }
-	return stategraph.NewGraph().
+	return stategraph.NewBuilder().
 		Add("page", stategraph.Template(files, "page.yaml")).
 		Add("service", stategraph.Object(service, stategraph.WithOutput("host", ".spec.clusterIP"))).
 		Build()
@@ -25,14 +25,14 @@ func compared(template string) (*stategraph.Graph, error) {
 // As in kro, a component requires the components that its template uses. Before anything runs, Build reports all names
 // that do not exist.
 func ExampleTemplate_checkedBeforeARun() {
-	graph, err := compared(`data: {address: '{{ .Output "service" "host" }}'}`)
+	graph, err := newServiceGraph(`data: {address: '{{ .Output "service" "host" }}'}`)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(graph.Requires("page"))
 
-	_, err = compared(`data: {name: '{{ .NameOf "servce" }}', address: '{{ .Output "service" "hots" }}'}`)
+	_, err = newServiceGraph(`data: {name: '{{ .NameOf "servce" }}', address: '{{ .Output "service" "hots" }}'}`)
 	fmt.Println(err)
 	// Output:
 	// [service]
@@ -43,7 +43,7 @@ func ExampleTemplate_checkedBeforeARun() {
 // Here kro has an advantage: it checks each field in an expression against the schema of the kind. This package looks
 // up fields only when the component runs. Therefore Build succeeds, although a Service has no field clusterIp.
 func ExampleTemplate_fieldsAreNotChecked() {
-	_, err := compared(`data: {address: '{{ (.Output "service").spec.clusterIp }}'}`)
+	_, err := newServiceGraph(`data: {address: '{{ (.Output "service").spec.clusterIp }}'}`)
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -58,7 +58,7 @@ func ExampleObject_condition() {
 		}
 		return &corev1.Service{}, nil
 	}
-	_, err := stategraph.NewGraph().Add("replica", stategraph.Object(replica, stategraph.Optional())).Build()
+	_, err := stategraph.NewBuilder().Add("replica", stategraph.Object(replica, stategraph.Optional())).Build()
 	fmt.Println(err)
 	// Output: <nil>
 }

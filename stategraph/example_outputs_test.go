@@ -15,9 +15,9 @@ import (
 )
 
 // A graph can be built component by component. Each component lists the names of the components that it requires.
-func ExampleNewGraph() {
+func ExampleNewBuilder() {
 	configMap := func(context.Context) (*corev1.ConfigMap, error) { return &corev1.ConfigMap{}, nil }
-	graph, err := stategraph.NewGraph().
+	graph, err := stategraph.NewBuilder().
 		Add("web", stategraph.Object(configMap), "database").
 		Add("database", stategraph.Object(configMap)).
 		Build()
@@ -42,7 +42,7 @@ func ExampleSetOutput() {
 		}
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Data: map[string]string{"web": address}}, nil
 	})
-	graph, err := stategraph.NewGraph().Add("register", register).Add("hosts", hosts, "register").Build()
+	graph, err := stategraph.NewBuilder().Add("register", register).Add("hosts", hosts, "register").Build()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -68,7 +68,7 @@ data:
   image: {{ .Config.image | quote }}
 `)}}
 	settings := stategraph.Template(files, "settings.yaml", stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
-	graph, err := stategraph.NewGraph().Add("settings", settings).Build()
+	graph, err := stategraph.NewBuilder().Add("settings", settings).Build()
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -23,8 +23,8 @@ type Hosting struct {
 	Sites     map[string]string `json:"sites"`
 }
 
-// siteNames returns the sites of an item.
-func siteNames(ctx context.Context) ([]string, error) {
+// listSites returns the sites of an item.
+func listSites(ctx context.Context) ([]string, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
 		return nil, err
@@ -32,9 +32,9 @@ func siteNames(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Sites)), nil
 }
 
-// page returns the page of one site. The library computes the name of the object from the names of the
+// newPage returns the page of one site. The library computes the name of the object from the names of the
 // component and the instance.
-func page(ctx context.Context) (*corev1.ConfigMap, error) {
+func newPage(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func page(ctx context.Context) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// entrance returns the Service that makes the sites accessible from outside the cluster.
-func entrance(ctx context.Context) (*corev1.Service, error) {
+// newEntrance returns the Service that makes the sites accessible from outside the cluster.
+func newEntrance(ctx context.Context) (*corev1.Service, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (r record) set(ctx context.Context) error {
 	return r.zone.Set(ctx, config.Domain, entrance.Status.LoadBalancer.Ingress[0].IP)
 }
 
-func (r record) ready(ctx context.Context) (stategraph.Readiness, error) {
+func (r record) checkReady(ctx context.Context) (stategraph.Readiness, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
 		return stategraph.Readiness{}, err
@@ -96,15 +96,15 @@ func (r record) remove(ctx context.Context) error {
 	return r.zone.Remove(ctx, config.Domain)
 }
 
-func hosting(zone zone) (*stategraph.Graph, error) {
+func newHostingGraph(zone zone) (*stategraph.Graph, error) {
 	dns := record{zone: zone}
 	self := func(site string) string { return site }
-	return stategraph.NewGraph().
-		Add("pages", stategraph.ForEach(siteNames, self, stategraph.Object(page))).
-		Add("entrance", stategraph.Object(entrance), "pages").
+	return stategraph.NewBuilder().
+		Add("pages", stategraph.ForEach(listSites, self, stategraph.Object(newPage))).
+		Add("entrance", stategraph.Object(newEntrance), "pages").
 		Add("record", stategraph.External(stategraph.ExternalSpec{
 			Reconcile: dns.set,
-			Ready:     dns.ready,
+			Ready:     dns.checkReady,
 			Delete:    dns.remove,
 			Listeners: []stategraph.Listener{stategraph.Poll(10 * time.Second)},
 			Rules:     []rbacv1.PolicyRule{}, // the record needs no rights in the target
@@ -113,7 +113,7 @@ func hosting(zone zone) (*stategraph.Graph, error) {
 }
 
 func ExampleForEach() {
-	graph, err := hosting(nil)
+	graph, err := newHostingGraph(nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -124,12 +124,12 @@ func ExampleForEach() {
 
 // This version of the graph no longer contains the component "record". The library calls the function `remove` for each
 // item that still has a record.
-func ExampleBuilder_Removed() {
+func ExampleBuilder_AddRemoved() {
 	var zone zone
-	graph, err := stategraph.NewGraph().
-		Add("pages", stategraph.ForEach(siteNames, func(site string) string { return site }, stategraph.Object(page))).
-		Add("entrance", stategraph.Object(entrance), "pages").
-		Removed("record", record{zone: zone}.remove).
+	graph, err := stategraph.NewBuilder().
+		Add("pages", stategraph.ForEach(listSites, func(site string) string { return site }, stategraph.Object(newPage))).
+		Add("entrance", stategraph.Object(newEntrance), "pages").
+		AddRemoved("record", record{zone: zone}.remove).
 		Build()
 	if err != nil {
 		fmt.Println(err)

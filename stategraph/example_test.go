@@ -31,8 +31,8 @@ type Shop struct {
 	Web      stategraph.Resource `graph:"requires=database"`
 }
 
-// settings returns the settings of an item.
-func settings(ctx context.Context) (*corev1.ConfigMap, error) {
+// newSettings returns the settings of an item.
+func newSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Config](ctx)
 	if err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func settings(ctx context.Context) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// database uses the settings, regardless of their current name.
-func database(ctx context.Context) (*appsv1.StatefulSet, error) {
+// newDatabase uses the settings, regardless of their current name.
+func newDatabase(ctx context.Context) (*appsv1.StatefulSet, error) {
 	name, err := stategraph.Name(ctx, "config")
 	if err != nil {
 		return nil, err
@@ -70,15 +70,15 @@ func database(ctx context.Context) (*appsv1.StatefulSet, error) {
 
 func Example() {
 	graph, err := stategraph.FromStruct(Shop{
-		Config:   stategraph.Versioned(settings),
-		Database: stategraph.Object(database),
+		Config:   stategraph.Versioned(newSettings),
+		Database: stategraph.Object(newDatabase),
 		Web:      stategraph.Template(templates, "web.yaml", stategraph.WithKinds(appsv1.SchemeGroupVersion.WithKind("Deployment"))),
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Print(graph.Mermaid())
+	fmt.Print(graph.ToMermaid())
 	rules, err := graph.RBAC()
 	for _, rule := range rules {
 		fmt.Println(rule.APIGroups, rule.Resources, err)
@@ -101,10 +101,10 @@ func ExampleBuilder_Build() {
 			return stategraph.NotReady("the issuer takes its time"), nil
 		},
 	})
-	_, err := stategraph.NewGraph().
+	_, err := stategraph.NewBuilder().
 		Add("certificate", certificate, "proxy").
-		Add("database", stategraph.Object(database), "certificate").
-		Add("proxy", stategraph.Object(database), "databases", "database").
+		Add("database", stategraph.Object(newDatabase), "certificate").
+		Add("proxy", stategraph.Object(newDatabase), "databases", "database").
 		Build()
 	fmt.Println(err)
 	// Output:

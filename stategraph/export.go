@@ -33,12 +33,12 @@ type export struct {
 	text   *template.Template // a template that renders the value
 }
 
-// exported contains the arguments of a call of Builder.Export. Build checks them.
-type exported struct{ name, component, value string }
+// exportSpec contains the arguments of a call of Builder.AddExport. Build checks them.
+type exportSpec struct{ name, component, value string }
 
-// Export exports a value under a name, so that Landscaper can use it in data exports. The library writes the value when
-// the component is ready, and again when the value changes. The value is deleted together with the item. The parameter
-// `value` is one of the following:
+// AddExport exports a value under a name, so that Landscaper can use it in data exports. The library writes the value
+// when the component is ready, and again when the value changes. The value is deleted together with the item. The given
+// value is one of the following:
 //
 //   - the name of an output that the component declares with WithOutput
 //   - a JSON path into the only object of the component, such as ".metadata.name"
@@ -47,13 +47,13 @@ type exported struct{ name, component, value string }
 // The template gets the same data as a Template. It may use the component itself and all components that the component
 // requires. If the component has no object for an item, nothing is exported. If a field does not exist yet, the item is
 // not complete until the field exists.
-func (b *Builder) Export(name, component, value string) *Builder {
-	b.exports = append(b.exports, exported{name: name, component: component, value: value})
+func (b *Builder) AddExport(name, component, value string) *Builder {
+	b.exports = append(b.exports, exportSpec{name: name, component: component, value: value})
 	return b
 }
 
 // addExports checks the exports and adds them to the graph.
-func (g *Graph) addExports(wanted []exported) []error {
+func (g *Graph) addExports(wanted []exportSpec) []error {
 	var faults []error
 	names := map[string]bool{}
 	for _, e := range wanted {
@@ -77,16 +77,16 @@ func (g *Graph) addExports(wanted []exported) []error {
 }
 
 // parseExport parses the value of an export.
-func (g *Graph) parseExport(place int, e exported) (export, error) {
+func (g *Graph) parseExport(place int, e exportSpec) (export, error) {
 	out := export{name: e.name, place: place}
-	kept := declaredBy(g.nodes[place].resource)
+	kept := asObjectsResource(g.nodes[place].resource)
 	var err error
 	switch {
 	case strings.Contains(e.value, "{{"):
 		if out.text, err = template.Parse("export", e.value); err != nil {
 			return out, err
 		}
-		return out, g.checkExportText(e.component, out.text)
+		return out, g.checkExportTemplate(e.component, out.text)
 	case kept != nil && kept.outputs[e.value] != nil:
 		out.output = e.value
 	case strings.HasPrefix(e.value, "."), strings.HasPrefix(e.value, "$"), strings.HasPrefix(e.value, "{"):
@@ -97,8 +97,8 @@ func (g *Graph) parseExport(place int, e exported) (export, error) {
 	return out, err
 }
 
-// checkExportText checks the components and outputs that the template of an export uses.
-func (g *Graph) checkExportText(component string, text *template.Template) error {
+// checkExportTemplate checks the components and outputs that the template of an export uses.
+func (g *Graph) checkExportTemplate(component string, text *template.Template) error {
 	faults := make([]error, len(text.Faults))
 	for i, fault := range text.Faults {
 		faults[i] = errors.New(fault)
@@ -113,22 +113,22 @@ func (g *Graph) checkExportText(component string, text *template.Template) error
 	return errors.Join(faults...)
 }
 
-// exportValues returns the exported values of all components that are ready. If a value does not exist yet, the result
-// `waits` is a text that names the missing value. If a value is missing because its object is done and no longer exists,
-// r.done contains the error.
-func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]json.RawMessage, waits string, err error) {
+// renderExports returns the exported values of all components that are ready. If a value does not exist yet, the result
+// `waits` is a text that names the missing value. If a value is missing because its object is done and no longer
+// exists, r.done contains the error.
+func (r *run) renderExports(ctx context.Context, w *walkResult) (values map[string]json.RawMessage, waits string, err error) {
 	values, r.done = map[string]json.RawMessage{}, map[string]error{}
 	var errs []error
 	for _, e := range r.graph.exports {
 		if w.states[e.place].State != StateReady {
 			continue
 		}
-		value, err := r.exportValue(ctx, e)
+		value, err := r.renderExport(ctx, e)
 		switch {
-		case errors.Is(err, readiness.ErrDone):
+		case errors.Is(err, readiness.ErrFinished):
 			r.done[e.name] = err
 		case errors.Is(err, jsonpath.ErrNotFound):
-			waits = line(fmt.Sprintf("export %s: %v", e.name, err))
+			waits = toLine(fmt.Sprintf("export %s: %v", e.name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("export %s: %w", e.name, err))
 		case value != nil:
@@ -138,12 +138,12 @@ func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]js
 	return values, waits, errors.Join(errs...)
 }
 
-// exportValue returns one value as JSON, or nil if the component has no object for the item.
-func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, err error) {
-	defer recovered(&err)
+// renderExport returns one value as JSON, or nil if the component has no object for the item.
+func (r *run) renderExport(ctx context.Context, e export) (raw json.RawMessage, err error) {
+	defer recoverPanic(&err)
 	node := r.nodes[e.place]
-	node.exports = true
-	ctx = node.with(ctx)
+	node.isExport = true
+	ctx = node.newContext(ctx)
 	live, err := onlyObject(ctx, node.component)
 	if err != nil && e.text == nil {
 		return nil, err
@@ -156,12 +156,12 @@ func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, e
 	case e.text != nil:
 		var data *TemplateData
 		if data, err = templateData(ctx, nil); err == nil {
-			value, err = e.text.Text(ctx, data)
+			value, err = e.text.Render(ctx, data)
 		}
 	case e.output != "":
-		value, err = declaredOutput(ctx, node.component, e.output)
+		value, err = readDeclaredOutput(ctx, node.component, e.output)
 	default:
-		value, err = valueAt(ctx, live, e.path)
+		value, err = findValue(ctx, live, e.path)
 	}
 	if err != nil {
 		return nil, err
@@ -169,14 +169,14 @@ func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, e
 	return json.Marshal(value)
 }
 
-// export writes the exports of an item unless they are known to be up to date. The exports of components that are not
-// ready stay unchanged. If a value does not exist yet, the result `waits` is a text that names the missing value. If the
-// parameter `check` is true, export reads the export Secret, because another client may have changed it.
-func (c *call) export(ctx context.Context, walk *run, w *walked, check bool) (waits string, err error) {
+// updateExports writes the exports of an item unless they are known to be up to date. The exports of components that
+// are not ready stay unchanged. If a value does not exist yet, the result `waits` is a text that names the missing
+// value. If check is true, updateExports reads the export Secret, because another client may have changed it.
+func (c *call) updateExports(ctx context.Context, walk *run, w *walkResult, check bool) (waits string, err error) {
 	if len(c.graph.exports) == 0 || w.ended != nil {
 		return "", nil
 	}
-	values, waits, err := walk.exportValues(ctx, w)
+	values, waits, err := walk.renderExports(ctx, w)
 	if err != nil {
 		return "", err
 	}
@@ -187,12 +187,12 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, check bool) (wa
 		}
 	}
 	c.graph.keepExports(values, before, w)
-	if err := keepDone(values, before, walk.done); err != nil {
+	if err := keepDoneExports(values, before, walk.done); err != nil {
 		return "", err
 	}
 	same := maps.EqualFunc(values, before, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 	if !same || check && len(values) > 0 || c.memory.Exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
-		if err := deployerlib.WriteExport(ctx, c.keeper.Secrets(), c.item, values); err != nil {
+		if err := deployerlib.WriteExport(ctx, c.manager.GetSecretClient(), c.item, values); err != nil {
 			return "", err
 		}
 	}
@@ -201,7 +201,7 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, check bool) (wa
 }
 
 // keepExports copies exports from `before` to `values` if their components are not ready now.
-func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked) {
+func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walkResult) {
 	for _, e := range g.exports {
 		if old, found := before[e.name]; found && values[e.name] == nil && w.states[e.place].State != StateReady {
 			values[e.name] = old
@@ -209,11 +209,11 @@ func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked
 	}
 }
 
-// keepDone copies the exports of objects that have finished their work and are gone from `before` to `values`.
-func keepDone(values, before map[string]json.RawMessage, done map[string]error) error {
+// keepDoneExports copies the exports of objects that have finished their work and are gone from `before` to `values`.
+func keepDoneExports(values, before map[string]json.RawMessage, done map[string]error) error {
 	for name, why := range done {
 		if values[name] = before[name]; values[name] == nil {
-			return deployerlib.ConfigError("status.exportRef", "export %s: %s, and no earlier value is stored", name, why.Error())
+			return deployerlib.NewConfigError("status.exportRef", "export %s: %s, and no earlier value is stored", name, why.Error())
 		}
 	}
 	return nil
@@ -227,7 +227,7 @@ func (c *call) readExports(ctx context.Context) (map[string]json.RawMessage, err
 		return map[string]json.RawMessage{}, nil
 	}
 	secret := &corev1.Secret{}
-	err := c.keeper.Secrets().Get(ctx, types.NamespacedName{Namespace: c.item.Namespace, Name: ref.Name}, secret)
+	err := c.manager.GetSecretClient().Get(ctx, types.NamespacedName{Namespace: c.item.Namespace, Name: ref.Name}, secret)
 	if err != nil && !notfound.IsProof(err) {
 		return nil, fmt.Errorf("read export Secret %s: %w", ref.Name, err)
 	}

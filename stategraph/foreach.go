@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
-// MaxInstances is the maximum number of instances of one ForEach for one item.
-const MaxInstances = 1000
+// maxInstances is the maximum number of instances of one ForEach for one item.
+const maxInstances = 1000
 
 // ForEach manages the objects of the resource `each` once for each element of a list. Each element has one instance,
 // and all instances belong to one component. The function `elements` returns the list. The function `name` returns the
@@ -28,62 +28,62 @@ const MaxInstances = 1000
 // instance are deleted. The instances are independent: if an instance has an error, the component fails with an error
 // that names the instance, the objects that the instance already has stay, and the other instances are applied.
 // Elements with the same name have an error. The component fails as a whole if `elements` returns an error, or if there
-// are more than MaxInstances elements.
+// are more than 1000 elements.
 func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E) string, each Resource) Resource {
-	inner, ok := each.(*objects)
+	inner, ok := each.(*objectsResource)
 	if !ok || inner == nil {
-		return &objects{options: optionsOf(nil), faults: []string{"the parameter each of ForEach must be an Object, a Template or a Versioned"}}
+		return &objectsResource{options: newOptions(nil), faults: []string{"the parameter each of ForEach must be an Object, a Template or a Versioned"}}
 	}
 	r := *inner
 	if elements == nil || name == nil {
 		r.faults = append(slices.Clip(r.faults), "the parameters elements and name of ForEach must not be nil")
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
-		n, err := nodeOf(ctx)
+		n, err := getNodeRun(ctx)
 		if err != nil {
 			return nil, err
 		}
-		instances, faults, err := instancesOf(ctx, n, elements, name)
+		instances, faults, err := listInstances(ctx, n, elements, name)
 		if err != nil {
 			return nil, err
 		}
 		var all []*unstructured.Unstructured
 		for _, instance := range instances {
-			rendered, err := instance.render(ctx, inner)
+			rendered, err := instance.renderInstance(ctx, inner)
 			if err != nil {
 				faults = append(faults, fmt.Errorf("instance %q: %w", instance.instance, err))
 				continue
 			}
 			all = append(all, rendered...)
 		}
-		return all, faultyOf(faults)
+		return all, newInstanceErrors(faults)
 	}
 	return &r
 }
 
-// faultyInstances is the error of some instances of a ForEach. The objects of the other instances are valid.
-type faultyInstances struct{ error }
+// instanceErrors is the error of some instances of a ForEach. The objects of the other instances are valid.
+type instanceErrors struct{ error }
 
-func (f *faultyInstances) Unwrap() error { return f.error }
+func (f *instanceErrors) Unwrap() error { return f.error }
 
-// faultyOf joins the errors of instances. It returns nil if there are none.
-func faultyOf(faults []error) error {
+// newInstanceErrors joins the errors of instances. It returns nil if there are none.
+func newInstanceErrors(faults []error) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return &faultyInstances{errors.Join(faults...)}
+	return &instanceErrors{errors.Join(faults...)}
 }
 
-// splitFaulty returns err as the error of some instances, or as an error that concerns all objects.
-func splitFaulty(err error) (faults, whole error) {
-	if some, ok := err.(*faultyInstances); ok { //nolint:errorlint // a wrapped error concerns all objects
+// splitInstanceErrors returns err as the error of some instances, or as an error that concerns all objects.
+func splitInstanceErrors(err error) (faults, whole error) {
+	if some, ok := err.(*instanceErrors); ok { //nolint:errorlint // a wrapped error concerns all objects
 		return some, nil
 	}
 	return nil, err
 }
 
-// instancesOf returns a node for each element. The result `faults` contains the errors of elements that have no node.
-func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx context.Context) ([]E, error), name func(E) string) (instances []*nodeRun, faults []error, err error) {
+// listInstances returns a node for each element. The result `faults` contains the errors of elements that have no node.
+func listInstances[E any](ctx context.Context, n *nodeRun, elements func(ctx context.Context) ([]E, error), name func(E) string) (instances []*nodeRun, faults []error, err error) {
 	if n.element != nil {
 		return nil, nil, errors.New("a ForEach must not contain another ForEach")
 	}
@@ -91,8 +91,8 @@ func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx conte
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(list) > MaxInstances {
-		return nil, nil, fmt.Errorf("%d instances, at most %d are allowed", len(list), MaxInstances)
+	if len(list) > maxInstances {
+		return nil, nil, fmt.Errorf("%d instances, at most %d are allowed", len(list), maxInstances)
 	}
 	names, count := make([]string, len(list)), make(map[string]int, len(list))
 	for i, value := range list {
@@ -108,7 +108,7 @@ func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx conte
 		case count[instance] > 1:
 			faults, count[instance] = append(faults, fmt.Errorf("two elements have the name %q", instance)), -1
 		default:
-			instances = append(instances, &nodeRun{run: n.run, place: n.place, component: n.component, element: &element{instance, value}, ahead: n.ahead})
+			instances = append(instances, &nodeRun{run: n.run, place: n.place, component: n.component, element: &element{instance, value}, namesOnly: n.namesOnly})
 		}
 	}
 	return instances, faults, nil
@@ -116,15 +116,15 @@ func instancesOf[E any](ctx context.Context, n *nodeRun, elements func(ctx conte
 
 // withoutInstances returns the objects that do not belong to one of the given instances.
 func withoutInstances(desired []apply.Desired, instances map[string]bool) []apply.Desired {
-	return slices.DeleteFunc(slices.Clone(desired), func(d apply.Desired) bool { return instances[instanceOf(d.Object)] })
+	return slices.DeleteFunc(slices.Clone(desired), func(d apply.Desired) bool { return instances[getInstance(d.Object)] })
 }
 
-// blame assigns the errors of objects to the instances that the objects belong to. The result `whole` is err if one of
-// the errors does not belong to an instance.
-func blame(desired []apply.Desired, err error) (faulty map[string]bool, faults []error, whole error) {
+// groupErrorsByInstance assigns the errors of objects to the instances that the objects belong to. The result `whole`
+// is err if one of the errors does not belong to an instance.
+func groupErrorsByInstance(desired []apply.Desired, err error) (faulty map[string]bool, faults []error, whole error) {
 	named := map[apply.Ref]string{}
 	for _, d := range desired {
-		named[target.WithoutVersion(apply.RefOf(d.Object))] = instanceOf(d.Object)
+		named[target.WithoutVersion(apply.ToRef(d.Object))] = getInstance(d.Object)
 	}
 	all, _ := errors.AsType[apply.Errors](err)
 	if one, ok := errors.AsType[*apply.Error](err); ok && len(all) == 0 {
@@ -145,14 +145,14 @@ func blame(desired []apply.Desired, err error) (faulty map[string]bool, faults [
 	return faulty, faults, nil
 }
 
-// render returns the objects of one instance, with labels and names.
-func (n *nodeRun) render(ctx context.Context, of *objects) (out []*unstructured.Unstructured, err error) {
-	defer recovered(&err)
-	rendered, err := of.Prepare(n.with(ctx))
+// renderInstance returns the objects of one instance, with labels and names.
+func (n *nodeRun) renderInstance(ctx context.Context, of *objectsResource) (out []*unstructured.Unstructured, err error) {
+	defer recoverPanic(&err)
+	rendered, err := of.Prepare(n.newContext(ctx))
 	if err != nil {
 		return nil, err
 	}
-	marked, err := n.identify(rendered)
+	marked, err := n.addIdentities(rendered)
 	if err != nil {
 		return nil, err
 	}

@@ -19,46 +19,46 @@ import (
 	"github.com/deployerkit/deployerkit/internal/lists"
 )
 
-// prefix is the prefix of the labels that identify an object.
-const prefix = "state.deployerkit.dev/"
+// labelPrefix is the prefix of the labels that identify an object.
+const labelPrefix = "state.deployerkit.dev/"
 
 // Each object of a graph has these labels. If a value is not a valid label value, for example because it is longer than
 // 63 characters, the label contains a readable part of the value and a hash. In this case, an annotation with the same
 // key contains the full value.
 const (
 	// LabelComponent is the label with the name of the component.
-	LabelComponent = prefix + "component"
+	LabelComponent = labelPrefix + "component"
 	// LabelInstance is the label with the name of the instance of ForEach. Only objects of a ForEach have this label.
-	LabelInstance = prefix + "instance"
-	// LabelParentGroup is the label with the API group of the deploy item.
-	LabelParentGroup = prefix + "parent-group"
-	// LabelParentVersion is the label with the API version of the deploy item, without the group.
-	LabelParentVersion = prefix + "parent-version"
-	// LabelParentPlural is the label with the resource name of deploy items.
-	LabelParentPlural = prefix + "parent-plural"
-	// LabelParentNamespace is the label with the namespace of the deploy item.
-	LabelParentNamespace = prefix + "parent-namespace"
-	// LabelParentName is the label with the name of the deploy item.
-	LabelParentName = prefix + "parent-name"
-	// LabelParentUID is the label with the UID of the deploy item. Items in different clusters may have the same name,
+	LabelInstance = labelPrefix + "instance"
+	// labelParentGroup is the label with the API group of the deploy item.
+	labelParentGroup = labelPrefix + "parent-group"
+	// labelParentVersion is the label with the API version of the deploy item, without the group.
+	labelParentVersion = labelPrefix + "parent-version"
+	// labelParentPlural is the label with the resource name of deploy items.
+	labelParentPlural = labelPrefix + "parent-plural"
+	// labelParentNamespace is the label with the namespace of the deploy item.
+	labelParentNamespace = labelPrefix + "parent-namespace"
+	// labelParentName is the label with the name of the deploy item.
+	labelParentName = labelPrefix + "parent-name"
+	// labelParentUID is the label with the UID of the deploy item. Items in different clusters may have the same name,
 	// but not the same UID.
-	LabelParentUID = prefix + "parent-uid"
+	labelParentUID = labelPrefix + "parent-uid"
 )
 
 // parentPlural is the resource name of deploy items.
 const parentPlural = "deployitems"
 
-// Identity returns the labels of the objects of a component. If a value is not a valid label value, Identity also
-// returns an annotation that contains this value. The parameter `instance` is "" outside of ForEach.
+// Identity returns the labels of the objects of a component and an instance, which is "" outside of ForEach. If a value
+// is not a valid label value, Identity also returns an annotation that contains this value.
 func Identity(item *lsv1alpha1.DeployItem, component, instance string) (labels, annotations map[string]string) {
 	full := map[string]string{
 		LabelComponent:       component,
-		LabelParentGroup:     lsv1alpha1.SchemeGroupVersion.Group,
-		LabelParentVersion:   lsv1alpha1.SchemeGroupVersion.Version,
-		LabelParentPlural:    parentPlural,
-		LabelParentNamespace: item.Namespace,
-		LabelParentName:      item.Name,
-		LabelParentUID:       string(item.UID),
+		labelParentGroup:     lsv1alpha1.SchemeGroupVersion.Group,
+		labelParentVersion:   lsv1alpha1.SchemeGroupVersion.Version,
+		labelParentPlural:    parentPlural,
+		labelParentNamespace: item.Namespace,
+		labelParentName:      item.Name,
+		labelParentUID:       string(item.UID),
 	}
 	if instance != "" {
 		full[LabelInstance] = instance
@@ -76,7 +76,7 @@ func Identity(item *lsv1alpha1.DeployItem, component, instance string) (labels, 
 // Selector returns a selector for the objects of a component of a deploy item. If `instance` is empty, the selector
 // matches the objects of all instances. If `component` is empty, it matches the objects of all components.
 func Selector(item types.UID, component, instance string) labels.Selector {
-	set := labels.Set{LabelParentUID: labelValue(string(item))}
+	set := labels.Set{labelParentUID: labelValue(string(item))}
 	if component != "" {
 		set[LabelComponent] = labelValue(component)
 	}
@@ -98,7 +98,7 @@ func labelValue(value string) string {
 	if isLabelValue(value) {
 		return value
 	}
-	return readable(value, maxLabel-1-hashLength) + "-" + hash(value)
+	return sanitize(value, maxLabel-1-hashLength) + "-" + hash(value)
 }
 
 // isLabelValue reports whether a text is a valid label value. Unlike validation.IsValidLabelValue, it uses no regular
@@ -118,9 +118,9 @@ func isLabelValue(value string) bool {
 	return true
 }
 
-// readable returns the first bytes of a text, at most `length`. All characters except letters and digits are replaced
+// sanitize returns the first bytes of a text, at most `length`. All characters except letters and digits are replaced
 // by "-", and each "-" at the beginning or end is removed. The result is never empty.
-func readable(text string, length int) string {
+func sanitize(text string, length int) string {
 	out := []byte(text[:min(len(text), length)])
 	for i, c := range out {
 		if !isAlphanumeric(rune(c)) {
@@ -149,35 +149,35 @@ func hash(texts ...string) string {
 	return base32Lower.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
-// nameFor returns a name for an object that has no name. The name is the same in each run, and different for each item,
-// component and instance. The API server cannot generate the name, because the inventory must contain the name before
-// the object is created.
-func (n *nodeRun) nameFor(prefix string) string {
+// generateName returns a name for an object that has no name. The name is the same in each run, and different for each
+// item, component and instance. The API server cannot generate the name, because the inventory must contain the name
+// before the object is created.
+func (n *nodeRun) generateName(prefix string) string {
 	if prefix == "" {
 		prefix = n.component
 	}
-	return readable(strings.ToLower(prefix), maxLabel-1-hashLength) + "-" + hash(string(n.run.item.UID), n.component, n.instanceName())
+	return sanitize(strings.ToLower(prefix), maxLabel-1-hashLength) + "-" + hash(string(n.run.item.UID), n.component, n.instanceName())
 }
 
-// identify adds the labels of the node to the given objects, and sets the names of objects that have none. It modifies
-// the objects. If one of them is a list, the result contains the items of the list instead.
-func (n *nodeRun) identify(desired []apply.Desired) ([]apply.Desired, error) {
+// addIdentities adds the labels of the node to the given objects, and sets the names of objects that have none. It
+// modifies the objects. If one of them is a list, the result contains the items of the list instead.
+func (n *nodeRun) addIdentities(desired []apply.Desired) ([]apply.Desired, error) {
 	out := make([]apply.Desired, 0, len(desired))
 	for _, d := range desired {
 		switch {
 		case d.Object == nil:
 			continue // the component has no object for this item
 		case lists.IsList(d.Object.Object):
-			items, err := itemsOf(d)
+			items, err := flattenList(d)
 			if err != nil {
 				return nil, err
 			}
-			if items, err = n.identify(items); err != nil {
+			if items, err = n.addIdentities(items); err != nil {
 				return nil, err
 			}
 			out = append(out, items...)
 		default:
-			if err := n.mark(d.Object); err != nil {
+			if err := n.addIdentity(d.Object); err != nil {
 				return nil, err
 			}
 			out = append(out, d)
@@ -186,8 +186,8 @@ func (n *nodeRun) identify(desired []apply.Desired) ([]apply.Desired, error) {
 	return out, nil
 }
 
-// itemsOf returns the items of a list and of the lists that it contains.
-func itemsOf(list apply.Desired) ([]apply.Desired, error) {
+// flattenList returns the items of a list and of the lists that it contains.
+func flattenList(list apply.Desired) ([]apply.Desired, error) {
 	items, err := lists.Flatten(list.Object.Object, nil)
 	out := make([]apply.Desired, len(items))
 	for i, item := range items {
@@ -197,31 +197,31 @@ func itemsOf(list apply.Desired) ([]apply.Desired, error) {
 	return out, err
 }
 
-// mark adds the labels to one object, and sets a name if the object has none.
-func (n *nodeRun) mark(obj *unstructured.Unstructured) error {
+// addIdentity adds the labels to one object, and sets a name if the object has none.
+func (n *nodeRun) addIdentity(obj *unstructured.Unstructured) error {
 	if obj.GetKind() == "" || obj.GetAPIVersion() == "" {
 		return fmt.Errorf("the object %q lacks apiVersion or kind", obj.GetName())
 	}
 	if obj.GetName() == "" {
-		obj.SetName(n.nameFor(strings.TrimSuffix(obj.GetGenerateName(), "-")))
+		obj.SetName(n.generateName(strings.TrimSuffix(obj.GetGenerateName(), "-")))
 		obj.SetGenerateName("")
 	}
 	ours, full := Identity(n.run.item, n.component, n.instanceName())
 	set := obj.GetLabels()
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if value, reserved := ours[key]; reserved && value != set[key] {
-			return fmt.Errorf("%s has the label %s=%s, which the library sets", apply.RefOf(obj), key, set[key])
+			return fmt.Errorf("%s has the label %s=%s, which the library sets", apply.ToRef(obj), key, set[key])
 		}
 	}
-	obj.SetLabels(merged(set, ours))
+	obj.SetLabels(mergeMaps(set, ours))
 	if len(full) > 0 {
-		obj.SetAnnotations(merged(obj.GetAnnotations(), full))
+		obj.SetAnnotations(mergeMaps(obj.GetAnnotations(), full))
 	}
 	return nil
 }
 
-// merged copies the entries of `more` to the map `into` and returns it. If `into` is nil, merged creates a map.
-func merged(into, more map[string]string) map[string]string {
+// mergeMaps copies the entries of `more` to the map `into` and returns it. If `into` is nil, mergeMaps creates a map.
+func mergeMaps(into, more map[string]string) map[string]string {
 	if into == nil {
 		into = make(map[string]string, len(more))
 	}
@@ -229,8 +229,8 @@ func merged(into, more map[string]string) map[string]string {
 	return into
 }
 
-// instanceOf returns the name of the ForEach instance that an object belongs to.
-func instanceOf(obj *unstructured.Unstructured) string {
+// getInstance returns the name of the ForEach instance that an object belongs to.
+func getInstance(obj *unstructured.Unstructured) string {
 	if full, found := obj.GetAnnotations()[LabelInstance]; found {
 		return full
 	}

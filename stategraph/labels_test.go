@@ -17,7 +17,7 @@ import (
 
 func TestIdentity(t *testing.T) {
 	t.Run("labels name the component and the item [Y20, Y21, Y22, Y23, Y24]", func(t *testing.T) {
-		got, annotations := Identity(itemNamed("web"), "database", "")
+		got, annotations := Identity(newItem("web"), "database", "")
 		want := map[string]string{
 			"state.deployerkit.dev/component":        "database",
 			"state.deployerkit.dev/parent-group":     "landscaper.gardener.cloud",
@@ -33,13 +33,13 @@ func TestIdentity(t *testing.T) {
 	})
 	t.Run("values of more than 63 characters are hashed, and an annotation contains the full value [Y22, Y24]", func(t *testing.T) {
 		long, other := strings.Repeat("a.", 100)+"x", strings.Repeat("a.", 100)+"y"
-		one, annotations := Identity(itemNamed(long), "c", "")
-		two, _ := Identity(itemNamed(other), "c", "")
-		if annotations[LabelParentName] != long || annotations[LabelParentUID] != "uid-"+long || len(annotations) != 2 {
+		one, annotations := Identity(newItem(long), "c", "")
+		two, _ := Identity(newItem(other), "c", "")
+		if annotations[labelParentName] != long || annotations[labelParentUID] != "uid-"+long || len(annotations) != 2 {
 			t.Errorf("annotations %v", annotations)
 		}
-		if one[LabelParentName] == two[LabelParentName] || !strings.HasPrefix(one[LabelParentName], "a-a-a-") {
-			t.Errorf("%s and %s", one[LabelParentName], two[LabelParentName])
+		if one[labelParentName] == two[labelParentName] || !strings.HasPrefix(one[labelParentName], "a-a-a-") {
+			t.Errorf("%s and %s", one[labelParentName], two[labelParentName])
 		}
 		for key, value := range one {
 			if faults := validation.IsValidLabelValue(value); len(faults) > 0 {
@@ -49,20 +49,20 @@ func TestIdentity(t *testing.T) {
 	})
 	t.Run("instances may have any name [Yx6]", func(t *testing.T) {
 		for _, instance := range []string{"a/b", "Ü", "-", strings.Repeat("€", 80), "ok"} {
-			set, annotations := Identity(itemNamed("web"), "c", instance)
+			set, annotations := Identity(newItem("web"), "c", instance)
 			if faults := validation.IsValidLabelValue(set[LabelInstance]); len(faults) > 0 || set[LabelInstance] == "" {
 				t.Errorf("%q: %v", instance, faults)
 			}
 			obj := &unstructured.Unstructured{}
 			obj.SetLabels(set)
 			obj.SetAnnotations(annotations)
-			if instanceOf(obj) != instance {
-				t.Errorf("%q was read as %q", instance, instanceOf(obj))
+			if getInstance(obj) != instance {
+				t.Errorf("%q was read as %q", instance, getInstance(obj))
 			}
 		}
 	})
 	t.Run("objects are found by their labels, regardless of their names [Y25]", func(t *testing.T) {
-		item := itemNamed(strings.Repeat("long", 40))
+		item := newItem(strings.Repeat("long", 40))
 		set, _ := Identity(item, "db", "one")
 		for selector, want := range map[string]bool{
 			Selector(item.UID, "db", "").String(): true, Selector(item.UID, "db", "one").String(): true, Selector(item.UID, "", "").String(): true,
@@ -76,16 +76,16 @@ func TestIdentity(t *testing.T) {
 	})
 }
 
-func TestNames(t *testing.T) {
+func TestGeneratedNames(t *testing.T) {
 	named := func(item, component, generate string) string {
-		g := build(t, NewGraph().Add(component, Object(func(context.Context) (*corev1.ConfigMap, error) {
+		g := mustBuild(t, NewBuilder().Add(component, Object(func(context.Context) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: generate}}, nil
 		})))
-		c := newCluster()
-		if w := walkItem(t, g, itemNamed(item), c); !w.ready() || len(c.names()) != 1 {
+		c := newFakeSession()
+		if w := visitItem(t, g, newItem(item), c); !w.isReady() || len(c.listNames()) != 1 {
 			t.Fatal(w.err())
 		}
-		return strings.TrimPrefix(c.names()[0], "ConfigMap ")
+		return strings.TrimPrefix(c.listNames()[0], "ConfigMap ")
 	}
 	t.Run("missing names are computed and stay the same [Y25]", func(t *testing.T) {
 		first := named("a", "web", "")

@@ -32,20 +32,20 @@ import (
 // an option sets another rule. The component listens to the object. If `body` returns an error, the component fails.
 func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...Option) Resource {
 	r := newObject("Object", body, opts, func(context.Context, *unstructured.Unstructured) error { return nil })
-	if of := reflect.TypeFor[T](); !r.always && r.judge == nil && !tellsReadiness(of) {
+	if of := reflect.TypeFor[T](); !r.alwaysReady && r.checkReady == nil && !canCheckReadiness(of) {
 		r.faults = append(r.faults, fmt.Sprintf("the status of a %s has neither conditions nor observedGeneration, so its readiness is not known; use ReadyWhen or ReadyOnceApplied", of))
 	}
 	return r
 }
 
 // newObject returns a resource for one object. The function `finish` completes the object that `body` returns.
-func newObject[T client.Object](what string, body func(ctx context.Context) (T, error), opts []Option, finish func(context.Context, *unstructured.Unstructured) error) *objects {
+func newObject[T client.Object](what string, body func(ctx context.Context) (T, error), opts []Option, finish func(context.Context, *unstructured.Unstructured) error) *objectsResource {
 	r := newObjects(opts, kindOf[T])
 	if body == nil {
 		r.faults = append(r.faults, fmt.Sprintf("the body of %s is nil", what))
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
-		obj, err := bodyOf(ctx, body, r.scheme)
+		obj, err := renderBody(ctx, body, r.scheme)
 		if err == nil && obj != nil {
 			err = finish(ctx, obj)
 		}
@@ -54,9 +54,9 @@ func newObject[T client.Object](what string, body func(ctx context.Context) (T, 
 	return r
 }
 
-// tellsReadiness reports whether the default rules can check objects of a Go type. They cannot check a custom type
+// canCheckReadiness reports whether the default rules can check objects of a Go type. They cannot check a custom type
 // whose status is a struct with neither Conditions nor ObservedGeneration.
-func tellsReadiness(of reflect.Type) bool {
+func canCheckReadiness(of reflect.Type) bool {
 	if of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct || !kindOfType(scheme.Scheme, of).Empty() {
 		return true
 	}
@@ -71,9 +71,9 @@ func tellsReadiness(of reflect.Type) bool {
 
 // newObjects returns an `objects` in which only the options and the kinds are set. If no option sets the kinds, they
 // are the result of the function `static`.
-func newObjects(opts []Option, static func(*runtime.Scheme) []schema.GroupVersionKind) *objects {
-	r := &objects{options: optionsOf(opts)}
-	if r.kinds = r.declared; len(r.kinds) == 0 && static != nil {
+func newObjects(opts []Option, static func(*runtime.Scheme) []schema.GroupVersionKind) *objectsResource {
+	r := &objectsResource{options: newOptions(opts)}
+	if r.kinds = r.declaredKinds; len(r.kinds) == 0 && static != nil {
 		r.kinds = static(r.scheme)
 	}
 	return r
@@ -87,9 +87,9 @@ func kindOf[T client.Object](s *runtime.Scheme) []schema.GroupVersionKind {
 	return nil
 }
 
-// bodyOf calls `body` and converts the returned object. It removes fields that only the API server sets. It returns nil
-// if `body` returns no object.
-func bodyOf[T client.Object](ctx context.Context, body func(ctx context.Context) (T, error), s *runtime.Scheme) (*unstructured.Unstructured, error) {
+// renderBody calls `body` and converts the returned object. It removes fields that only the API server sets. It returns
+// nil if `body` returns no object.
+func renderBody[T client.Object](ctx context.Context, body func(ctx context.Context) (T, error), s *runtime.Scheme) (*unstructured.Unstructured, error) {
 	typed, err := body(ctx)
 	if err != nil {
 		return nil, err
@@ -150,12 +150,12 @@ type ConfigData interface {
 // More people can usually see the names of Secrets than their content. With Versioned, the name contains a hash of the
 // content. Do not use Versioned for a Secret whose content can be guessed, such as a single short password.
 func Versioned[T ConfigData](body func(ctx context.Context) (T, error), opts ...Option) Resource {
-	return newObject("Versioned", body, opts, version)
+	return newObject("Versioned", body, opts, addContentHash)
 }
 
-// version adds a hash of the content to the name of an object, and makes the object immutable.
-func version(ctx context.Context, obj *unstructured.Unstructured) error {
-	n, err := nodeOf(ctx)
+// addContentHash adds a hash of the content to the name of an object, and makes the object immutable.
+func addContentHash(ctx context.Context, obj *unstructured.Unstructured) error {
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func version(ctx context.Context, obj *unstructured.Unstructured) error {
 	}
 	encoded, err := json.Marshal(content) // sorts the keys
 	if err != nil {
-		return fmt.Errorf("encode the content of %s: %w", apply.RefOf(obj), err)
+		return fmt.Errorf("encode the content of %s: %w", apply.ToRef(obj), err)
 	}
 	base := obj.GetName()
 	if base == "" {
-		base = n.nameFor(strings.TrimSuffix(obj.GetGenerateName(), "-"))
+		base = n.generateName(strings.TrimSuffix(obj.GetGenerateName(), "-"))
 		obj.SetGenerateName("")
 	}
 	obj.SetName(base + "-" + hash(string(encoded)))

@@ -15,8 +15,9 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// objects is the Resource that Object, Template, Versioned and ForEach return. It manages objects in the target cluster.
-type objects struct {
+// objectsResource is the Resource that Object, Template, Versioned and ForEach return. It manages objects in the target
+// cluster.
+type objectsResource struct {
 	// render returns the desired objects. The caller may modify them. An element is nil if the component has no such
 	// object for the item.
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
@@ -28,23 +29,23 @@ type objects struct {
 }
 
 // check returns a text for each error in the arguments and options of the resource.
-func (o *objects) check() []string { return append(o.faults, o.options.faults...) }
+func (o *objectsResource) check() []string { return append(o.faults, o.options.faults...) }
 
 // AlwaysReady reports whether the objects are ready as soon as they are applied.
-func (o *objects) AlwaysReady() bool { return o.always }
+func (o *objectsResource) AlwaysReady() bool { return o.alwaysReady }
 
 // Listeners returns Watch and the listeners of WithListeners.
-func (o *objects) Listeners() []Listener {
-	if o.always {
+func (o *objectsResource) Listeners() []Listener {
+	if o.alwaysReady {
 		return o.listeners
 	}
 	return append([]Listener{Watch()}, o.listeners...)
 }
 
 // Prepare returns the desired objects.
-func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
+func (o *objectsResource) Prepare(ctx context.Context) ([]apply.Desired, error) {
 	rendered, err := o.render(ctx)
-	faults, err := splitFaulty(err)
+	faults, err := splitInstanceErrors(err)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
 
 // checkKind returns an error if the option WithKinds is set and does not contain the kind of the object. The deployer
 // may not have the rights for such a kind.
-func (o *objects) checkKind(obj *unstructured.Unstructured) error {
+func (o *objectsResource) checkKind(obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	for _, kind := range o.kinds {
 		if kind.GroupKind() == gvk.GroupKind() {
@@ -73,45 +74,45 @@ func (o *objects) checkKind(obj *unstructured.Unstructured) error {
 	if len(o.kinds) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is of a kind that WithKinds does not list", apply.RefOf(obj))
+	return fmt.Errorf("%s is of a kind that WithKinds does not list", apply.ToRef(obj))
 }
 
 // Reconcile applies the objects.
-func (o *objects) Reconcile(ctx context.Context) error { return ApplyPrepared(ctx) }
+func (o *objectsResource) Reconcile(ctx context.Context) error { return ApplyPrepared(ctx) }
 
 // Ready returns the readiness of the objects.
-func (o *objects) Ready(ctx context.Context) (Readiness, error) {
-	n, err := nodeOf(ctx)
+func (o *objectsResource) Ready(ctx context.Context) (Readiness, error) {
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return Readiness{}, err
 	}
-	return n.objectsReady(ctx, o.judge)
+	return n.checkObjects(ctx, o.checkReady)
 }
 
 // Rules returns the rights for the kinds of the objects.
-func (o *objects) Rules() ([]rbacv1.PolicyRule, error) { return rulesFor(o.kinds, verbs) }
+func (o *objectsResource) Rules() ([]rbacv1.PolicyRule, error) { return newRules(o.kinds, verbs) }
 
 // ApplyPrepared applies the objects, which Prepare has returned, to the target cluster. An object that is known to be
 // up to date causes no request. Call ApplyPrepared in the Reconcile of a Preparer. It joins the errors of all objects.
 // Outside of a run, it returns ErrNoRun.
 func ApplyPrepared(ctx context.Context) error {
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return err
 	}
-	if n.kept == nil {
+	if n.prepared == nil {
 		return errors.New("nothing was prepared: the resource has no Prepare")
 	}
-	if len(n.kept.desired) == 0 {
-		return n.kept.faults
+	if len(n.prepared.desired) == 0 {
+		return n.prepared.err
 	}
-	outcomes, err := n.run.session.Apply(ctx, n.run.graph.nodes[n.place].unit, n.kept.desired)
+	outcomes, err := n.run.session.Apply(ctx, n.run.graph.nodes[n.place].unit, n.prepared.desired)
 	if err != nil {
 		return err
 	}
-	n.kept.outcomes = outcomes
-	n.leave(outcomes)
-	errs := []error{n.kept.faults}
+	n.prepared.outcomes = outcomes
+	n.addAppliedOutputs(outcomes)
+	errs := []error{n.prepared.err}
 	for _, o := range outcomes {
 		if o.Err != nil {
 			errs = append(errs, withAdvice(o.Err))
@@ -128,23 +129,23 @@ func withAdvice(err error) error {
 	return err
 }
 
-// ObjectsReady uses the rules of package apply/readiness to check whether the objects that ApplyPrepared applied are
-// ready. Call ObjectsReady in the Ready of a Preparer.
-func ObjectsReady(ctx context.Context) (Readiness, error) {
-	n, err := nodeOf(ctx)
+// CheckObjectsReady uses the rules of package apply/readiness to check whether the objects that ApplyPrepared applied
+// are ready. Call CheckObjectsReady in the Ready of a Preparer.
+func CheckObjectsReady(ctx context.Context) (Readiness, error) {
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return Readiness{}, err
 	}
-	return n.objectsReady(ctx, nil)
+	return n.checkObjects(ctx, nil)
 }
 
-// objectsReady checks the objects in order until one of them is not ready.
-func (n *nodeRun) objectsReady(ctx context.Context, by judge) (Readiness, error) {
-	if n.kept == nil {
+// checkObjects checks the objects in order until one of them is not ready.
+func (n *nodeRun) checkObjects(ctx context.Context, by readinessFunc) (Readiness, error) {
+	if n.prepared == nil {
 		return Readiness{}, errors.New("nothing was prepared: the resource has no Prepare")
 	}
-	for _, o := range n.kept.outcomes {
-		reason := o.Waiting
+	for _, o := range n.prepared.outcomes {
+		reason := o.WaitMessage
 		if reason == "" {
 			var err error
 			if reason, err = n.run.session.Ready(ctx, o.Ref, by); err != nil {

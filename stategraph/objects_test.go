@@ -22,8 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// statefulSet returns a StatefulSet. The configuration of the item determines the number of replicas.
-func statefulSet(ctx context.Context) (*appsv1.StatefulSet, error) {
+// newStatefulSet returns a StatefulSet. The configuration of the item determines the number of replicas.
+func newStatefulSet(ctx context.Context) (*appsv1.StatefulSet, error) {
 	config, err := Config[struct{ Replicas int32 }](ctx)
 	if err != nil {
 		return nil, err
@@ -36,13 +36,13 @@ func statefulSet(ctx context.Context) (*appsv1.StatefulSet, error) {
 
 func TestObject(t *testing.T) {
 	t.Run("the body is the object in the JSON of Kubernetes, with labels [Y16, Y17, Y20]", func(t *testing.T) {
-		c := newCluster()
-		w := walkItem(t, build(t, NewGraph().Add("db", Object(statefulSet))), withConfig("a", `{"Replicas":3}`), c)
-		if !w.ready() {
+		c := newFakeSession()
+		w := visitItem(t, mustBuild(t, NewBuilder().Add("db", Object(newStatefulSet))), newItemWithConfig("a", `{"Replicas":3}`), c)
+		if !w.isReady() {
 			t.Fatal(w.err())
 		}
 		obj := c.objects[apply.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "default", Name: "db"}]
-		ours, _ := Identity(itemNamed("a"), "db", "")
+		ours, _ := Identity(newItem("a"), "db", "")
 		if diff := cmp.Diff(ours, obj.GetLabels()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -54,9 +54,9 @@ func TestObject(t *testing.T) {
 		}
 	})
 	t.Run("a changed intent is applied [Y6]", func(t *testing.T) {
-		g, c := build(t, NewGraph().Add("db", Object(statefulSet))), newCluster()
+		g, c := mustBuild(t, NewBuilder().Add("db", Object(newStatefulSet))), newFakeSession()
 		for _, replicas := range []int64{1, 5} {
-			walkItem(t, g, withConfig("a", fmt.Sprintf(`{"Replicas":%d}`, replicas)), c)
+			visitItem(t, g, newItemWithConfig("a", fmt.Sprintf(`{"Replicas":%d}`, replicas)), c)
 			for _, obj := range c.objects {
 				if got, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); got != replicas {
 					t.Errorf("%d replicas, want %d", got, replicas)
@@ -65,44 +65,44 @@ func TestObject(t *testing.T) {
 		}
 	})
 	t.Run("an applied object that is not ready blocks its dependents without a waiting call [Y5, Y7, Y8, Y9]", func(t *testing.T) {
-		c := newCluster()
+		c := newFakeSession()
 		c.unready["db"] = "1 of 3 ready"
-		g := build(t, NewGraph().Add("db", Object(statefulSet)).Add("web", Object(oneConfigMap), "db"))
-		item := withConfig("a", `{"Replicas":3}`)
+		g := mustBuild(t, NewBuilder().Add("db", Object(newStatefulSet)).Add("web", Object(newUnnamedConfigMap), "db"))
+		item := newItemWithConfig("a", `{"Replicas":3}`)
 		want := []string{"db Progressing StatefulSet.apps default/db: 1 of 3 ready", "web Blocked by [db]"}
-		if diff := cmp.Diff(want, statesOf(walkItem(t, g, item, c))); diff != "" {
+		if diff := cmp.Diff(want, formatStates(visitItem(t, g, item, c))); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if c.applied["db"] != 1 || c.applied["web"] != 0 {
 			t.Errorf("applied %v", c.applied)
 		}
 		c.unready = nil
-		if w := walkItem(t, g, item, c); !w.ready() || c.applied["web"] != 1 {
-			t.Errorf("states = %v after %d calls, want a ready object after one call", statesOf(w), c.applied["web"])
+		if w := visitItem(t, g, item, c); !w.isReady() || c.applied["web"] != 1 {
+			t.Errorf("states = %v after %d calls, want a ready object after one call", formatStates(w), c.applied["web"])
 		}
 	})
 	t.Run("two objects of the same kind belong to their components [Y14]", func(t *testing.T) {
-		c := newCluster()
-		walkItem(t, build(t, NewGraph().Add("one", Object(oneConfigMap)).Add("two", Object(oneConfigMap))), itemNamed("a"), c)
-		if names := c.names(); len(names) != 2 || !strings.HasPrefix(names[0], "ConfigMap one-") || !strings.HasPrefix(names[1], "ConfigMap two-") {
+		c := newFakeSession()
+		visitItem(t, mustBuild(t, NewBuilder().Add("one", Object(newUnnamedConfigMap)).Add("two", Object(newUnnamedConfigMap))), newItem("a"), c)
+		if names := c.listNames(); len(names) != 2 || !strings.HasPrefix(names[0], "ConfigMap one-") || !strings.HasPrefix(names[1], "ConfigMap two-") {
 			t.Errorf("objects = %v, want ConfigMaps one-… and two-…", names)
 		}
 	})
 	t.Run("two components cannot keep the same object", func(t *testing.T) {
-		same := Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil })
-		c := newCluster()
-		w := walkInOrder(t, build(t, NewGraph().Add("one", same).Add("two", same)), itemNamed("a"), c)
+		same := Object(func(context.Context) (*corev1.ConfigMap, error) { return newConfigMap("same", nil), nil })
+		c := newFakeSession()
+		w := visitItemInOrder(t, mustBuild(t, NewBuilder().Add("one", same).Add("two", same)), newItem("a"), c)
 		want := []string{"one Ready", "two Failed ConfigMap default/same already belongs to the component one"}
-		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
+		if diff := cmp.Diff(want, formatStates(w)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("all known names are stored together before the first write [F40]", func(t *testing.T) {
-		c := newCluster()
+		c := newFakeSession()
 		undo := func(context.Context) error { return nil }
-		g := build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", Object(oneConfigMap)).Add("c", Object(oneConfigMap), "a").
+		g := mustBuild(t, NewBuilder().Add("a", Object(newUnnamedConfigMap)).Add("b", Object(newUnnamedConfigMap)).Add("c", Object(newUnnamedConfigMap), "a").
 			Add("d", External(ExternalSpec{Reconcile: undo, Delete: undo})).Add("e", External(ExternalSpec{Reconcile: undo})))
-		if w := walkItem(t, g, itemNamed("a"), c); !w.ready() || len(c.claims) != 1 {
+		if w := visitItem(t, g, newItem("a"), c); !w.isReady() || len(c.claims) != 1 {
 			t.Fatal(w.err(), c.claims)
 		}
 		slices.Sort(c.claims[0])
@@ -111,11 +111,11 @@ func TestObject(t *testing.T) {
 		}
 	})
 	t.Run("nothing is written when the inventory cannot be stored", func(t *testing.T) {
-		c := newCluster()
+		c := newFakeSession()
 		c.broken = errors.New("conflict")
-		w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap))), itemNamed("a"), c)
-		if diff := cmp.Diff([]string{"a Failed store the inventory: conflict"}, statesOf(w)); diff != "" || len(c.objects) > 0 {
-			t.Error(diff, c.names())
+		w := visitItem(t, mustBuild(t, NewBuilder().Add("a", Object(newUnnamedConfigMap))), newItem("a"), c)
+		if diff := cmp.Diff([]string{"a Failed store the inventory: conflict"}, formatStates(w)); diff != "" || len(c.objects) > 0 {
+			t.Error(diff, c.listNames())
 		}
 	})
 }
@@ -163,11 +163,11 @@ func TestObjectBodies(t *testing.T) {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "A"}), WithKinds(corev1.SchemeGroupVersion.WithKind("B"))),
 			"a Failed A is of a kind that WithKinds does not list", 0,
 		},
-		"a nil option": {Object(oneConfigMap, nil), "", 0},
+		"a nil option": {Object(newUnnamedConfigMap, nil), "", 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g, err := NewGraph().Add("a", test.resource).Build()
+			g, err := NewBuilder().Add("a", test.resource).Build()
 			if test.want == "" {
 				if err == nil {
 					t.Error("no error")
@@ -177,9 +177,9 @@ func TestObjectBodies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := newCluster()
-			if diff := cmp.Diff([]string{test.want}, statesOf(walkItem(t, g, itemNamed("i"), c))); diff != "" || len(c.objects) != test.objects {
-				t.Error(diff, c.names())
+			c := newFakeSession()
+			if diff := cmp.Diff([]string{test.want}, formatStates(visitItem(t, g, newItem("i"), c))); diff != "" || len(c.objects) != test.objects {
+				t.Error(diff, c.listNames())
 			}
 		})
 	}
@@ -193,7 +193,7 @@ func TestObjectReadiness(t *testing.T) {
 		return ReadyIf(live.Data["full"] == "yes", "is not full"), nil
 	}
 	with := func(data map[string]string, opts ...Option) Resource {
-		return Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap("x", data), nil }, opts...)
+		return Object(func(context.Context) (*corev1.ConfigMap, error) { return newConfigMap("x", data), nil }, opts...)
 	}
 	for name, test := range map[string]struct {
 		resource Resource
@@ -206,9 +206,9 @@ func TestObjectReadiness(t *testing.T) {
 		"readiness by a function that returns an error": {with(map[string]string{"bad": "x"}, ReadyWhen(full)), "a Failed ConfigMap default/x: bad"},
 	} {
 		t.Run(name+" [Y8]", func(t *testing.T) {
-			c := newCluster()
+			c := newFakeSession()
 			c.unready["x"] = "odd"
-			if diff := cmp.Diff([]string{test.want}, statesOf(walkItem(t, build(t, NewGraph().Add("a", test.resource)), itemNamed("i"), c))); diff != "" {
+			if diff := cmp.Diff([]string{test.want}, formatStates(visitItem(t, mustBuild(t, NewBuilder().Add("a", test.resource)), newItem("i"), c))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -217,10 +217,10 @@ func TestObjectReadiness(t *testing.T) {
 
 func TestObjectsThatWait(t *testing.T) {
 	t.Run("an object that cannot be used yet is not ready [Y8]", func(t *testing.T) {
-		c := newCluster()
+		c := newFakeSession()
 		c.waiting = "is being deleted"
-		w := walkItem(t, build(t, NewGraph().Add("db", Object(statefulSet))), withConfig("a", `{"Replicas":1}`), c)
-		if diff := cmp.Diff([]string{"db Progressing StatefulSet.apps default/db: is being deleted"}, statesOf(w)); diff != "" {
+		w := visitItem(t, mustBuild(t, NewBuilder().Add("db", Object(newStatefulSet))), newItemWithConfig("a", `{"Replicas":1}`), c)
+		if diff := cmp.Diff([]string{"db Progressing StatefulSet.apps default/db: is being deleted"}, formatStates(w)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -245,8 +245,8 @@ func TestWaitingComponents(t *testing.T) {
 		"a long reason is shortened to one line ": {ExternalSpec{Reconcile: func(context.Context) error { return errors.New("a\nb\t" + strings.Repeat("x", 999)) }}, "a Failed a; b " + strings.Repeat("x", 250) + "…", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, next := newRun(build(t, NewGraph().Add("a", External(test.spec))), itemNamed("i"), newCluster(), nil, logr.Discard(), 1).walk(t.Context())
-			if diff := cmp.Diff([]string{test.want}, statesOf(w)); diff != "" || next != test.next {
+			w, next := newRun(mustBuild(t, NewBuilder().Add("a", External(test.spec))), newItem("i"), newFakeSession(), nil, logr.Discard(), 1).visitAll(t.Context())
+			if diff := cmp.Diff([]string{test.want}, formatStates(w)); diff != "" || next != test.next {
 				t.Error(diff, next)
 			}
 		})

@@ -22,21 +22,21 @@ type Option func(*options)
 
 // options contains the settings of all options.
 type options struct {
-	policy    apply.Policy
-	strategy  apply.Strategy
-	always    bool
-	judge     judge
-	listeners []Listener
-	declared  []schema.GroupVersionKind
-	scheme    *runtime.Scheme
-	data      func(ctx context.Context) (any, error) // set by WithData, or nil
-	required  []Requirement                          // set by Uses
-	outputs   map[string]*jsonpath.Path              // set by WithOutput
-	optional  bool                                   // the component has no object for some items
-	faults    []string
+	policy        apply.Policy
+	strategy      apply.Strategy
+	alwaysReady   bool
+	checkReady    readinessFunc
+	listeners     []Listener
+	declaredKinds []schema.GroupVersionKind
+	scheme        *runtime.Scheme
+	data          func(ctx context.Context) (any, error) // set by WithData, or nil
+	required      []Requirement                          // set by Uses
+	outputs       map[string]*jsonpath.Path              // set by WithOutput
+	optional      bool                                   // the component has no object for some items
+	faults        []string
 }
 
-func optionsOf(given []Option) options {
+func newOptions(given []Option) options {
 	o := options{scheme: scheme.Scheme}
 	for _, option := range given {
 		if option == nil {
@@ -49,14 +49,14 @@ func optionsOf(given []Option) options {
 }
 
 // WithPolicy sets the policy. It determines whether the library may create, change and delete the objects. The default
-// is apply.Manage.
+// is apply.PolicyManage.
 func WithPolicy(policy apply.Policy) Option { return func(o *options) { o.policy = policy } }
 
 // WithStrategy sets how the objects are written. The default is server-side apply.
 func WithStrategy(strategy apply.Strategy) Option { return func(o *options) { o.strategy = strategy } }
 
 // ReadyOnceApplied makes the component ready as soon as its objects are applied, regardless of their status.
-func ReadyOnceApplied() Option { return func(o *options) { o.always = true } }
+func ReadyOnceApplied() Option { return func(o *options) { o.alwaysReady = true } }
 
 // ReadyWhen sets a function that decides whether an object is ready, instead of the default rules of package
 // apply/readiness. T is the type of the object, or *unstructured.Unstructured. The result of `ready` must depend only
@@ -67,7 +67,7 @@ func ReadyWhen[T client.Object](ready func(live T) (Readiness, error)) Option {
 			o.faults = append(o.faults, "ReadyWhen: the function is nil")
 			return
 		}
-		o.judge = func(live *unstructured.Unstructured) (string, error) {
+		o.checkReady = func(live *unstructured.Unstructured) (string, error) {
 			typed, err := decode[T](live)
 			if err != nil {
 				return "", err
@@ -79,7 +79,7 @@ func ReadyWhen[T client.Object](ready func(live T) (Readiness, error)) Option {
 			case r.Reason == "":
 				return "not ready yet", nil
 			}
-			return line(r.Reason), nil
+			return toLine(r.Reason), nil
 		}
 	}
 }
@@ -92,7 +92,7 @@ func WithListeners(listeners ...Listener) Option {
 // WithKinds sets the kinds of the objects, so that Graph.RBAC can return the rights for these kinds. Use it if no Go
 // type determines the kind. If the component returns an object of another kind, the component fails.
 func WithKinds(kinds ...schema.GroupVersionKind) Option {
-	return func(o *options) { o.declared = append(o.declared, kinds...) }
+	return func(o *options) { o.declaredKinds = append(o.declaredKinds, kinds...) }
 }
 
 // WithScheme sets the scheme that maps Go types to kinds. The default scheme contains the built-in kinds of Kubernetes.
@@ -117,7 +117,7 @@ func decode[T any](live *unstructured.Unstructured) (T, error) {
 	}
 	typed := reflect.New(reflect.TypeFor[T]().Elem()).Interface()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, typed); err != nil {
-		return none, fmt.Errorf("decode %s: %w", apply.RefOf(live), err)
+		return none, fmt.Errorf("decode %s: %w", apply.ToRef(live), err)
 	}
 	return typed.(T), nil
 }

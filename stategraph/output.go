@@ -38,30 +38,30 @@ type output struct {
 // if the given component does not have exactly one result of type T.
 func Output[T any](ctx context.Context, component string) (T, error) {
 	var none T
-	n, outs, err := outputsOf(ctx, component)
+	n, outs, err := getOutputs(ctx, component)
 	if err != nil {
 		return none, err
 	}
-	fitting := fits[T](outs)
+	fitting := filterOutputs[T](outs)
 	if len(fitting) != 1 {
 		return none, fmt.Errorf("component %s: %s has %d outputs of type %T, want one", n.component, component, len(fitting), none)
 	}
-	return read[T](ctx, n, component, fitting[0])
+	return readOutput[T](ctx, n, component, fitting[0])
 }
 
 // Outputs returns the results of a required component with several instances, such as a ForEach. The keys are the names
 // of the instances. Outputs returns the same errors as Output, except that it omits instances without a result.
 func Outputs[T any](ctx context.Context, component string) (map[string]T, error) {
-	n, outs, err := outputsOf(ctx, component)
+	n, outs, err := getOutputs(ctx, component)
 	if err != nil {
 		return nil, err
 	}
 	values := map[string]T{}
-	for _, out := range fits[T](outs) {
+	for _, out := range filterOutputs[T](outs) {
 		if _, twice := values[out.instance]; twice {
 			return nil, fmt.Errorf("component %s: the instance %q of %s has several outputs", n.component, out.instance, component)
 		}
-		if values[out.instance], err = read[T](ctx, n, component, out); err != nil {
+		if values[out.instance], err = readOutput[T](ctx, n, component, out); err != nil {
 			return nil, err
 		}
 	}
@@ -72,11 +72,11 @@ func Outputs[T any](ctx context.Context, component string) (map[string]T, error)
 // several times in a run, the last call counts. The value is discarded at the end of the run. The library does not copy
 // the value, so it must not be modified afterwards.
 func SetOutput(ctx context.Context, value any) error {
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return err
 	}
-	if n.ahead {
+	if n.namesOnly {
 		return nil
 	}
 	n.run.mu.Lock()
@@ -116,11 +116,11 @@ func Ref(ctx context.Context, component string) (apply.Ref, error) {
 	return out.ref, nil
 }
 
-// declaredOutput returns the value of an output that a required component declares with WithOutput. It returns nil if
-// the component has no object for this item. It returns an error if the current component does not require the given
+// readDeclaredOutput returns the value of an output that a required component declares with WithOutput. It returns nil
+// if the component has no object for this item. It returns an error if the current component does not require the given
 // component, if the given component does not declare the output, or if the path does not find exactly one value.
-func declaredOutput(ctx context.Context, component, output string) (any, error) {
-	n, err := nodeOf(ctx)
+func readDeclaredOutput(ctx context.Context, component, output string) (any, error) {
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -128,22 +128,22 @@ func declaredOutput(ctx context.Context, component, output string) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	kept := declaredBy(n.run.graph.nodes[n.run.graph.index[component]].resource)
+	kept := asObjectsResource(n.run.graph.nodes[n.run.graph.index[component]].resource)
 	switch {
 	case kept == nil || kept.outputs[output] == nil:
 		return nil, fmt.Errorf("component %s: %s has no output %q", n.component, component, output)
 	case live == nil:
 		return nil, nil
 	}
-	value, err := valueAt(ctx, live, kept.outputs[output])
+	value, err := findValue(ctx, live, kept.outputs[output])
 	if err != nil {
 		return nil, fmt.Errorf("component %s: output %q of %s: %w", n.component, output, component, err)
 	}
 	return value, nil
 }
 
-// valueAt returns a copy of the only value that a path finds in an object.
-func valueAt(ctx context.Context, live *unstructured.Unstructured, path *jsonpath.Path) (any, error) {
+// findValue returns a copy of the only value that a path finds in an object.
+func findValue(ctx context.Context, live *unstructured.Unstructured, path *jsonpath.Path) (any, error) {
 	found, err := path.Find(ctx, live.Object)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func valueAt(ctx context.Context, live *unstructured.Unstructured, path *jsonpat
 // onlyOutput returns the output that contains the only object of a required component. It returns nil if the component
 // has no object for this item.
 func onlyOutput(ctx context.Context, component string) (*nodeRun, *output, error) {
-	n, outs, err := outputsOf(ctx, component)
+	n, outs, err := getOutputs(ctx, component)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,41 +181,41 @@ func onlyObject(ctx context.Context, component string) (*unstructured.Unstructur
 	return out.object(ctx, n, component)
 }
 
-// outputsOf returns the outputs of a required component.
-func outputsOf(ctx context.Context, component string) (*nodeRun, []*output, error) {
-	n, err := nodeOf(ctx)
+// getOutputs returns the outputs of a required component.
+func getOutputs(ctx context.Context, component string) (*nodeRun, []*output, error) {
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := n.mayUse(component); err != nil {
+	if err := n.checkRequirement(component); err != nil {
 		return nil, nil, err
 	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
 	place := n.run.graph.index[component]
 	outs := n.run.outputs[place]
-	if n.ahead && len(outs) == 0 {
-		if outs = n.run.foreseen[place]; len(outs) == 0 {
-			return nil, nil, errAhead
+	if n.namesOnly && len(outs) == 0 {
+		if outs = n.run.expectedOutputs[place]; len(outs) == 0 {
+			return nil, nil, errRequirementNotReady
 		}
 	}
 	return n, outs, nil
 }
 
-// leave stores the applied objects of a component as the outputs of the component.
-func (n *nodeRun) leave(outcomes []apply.Outcome) {
+// addAppliedOutputs stores the applied objects of a component as the outputs of the component.
+func (n *nodeRun) addAppliedOutputs(outcomes []apply.ApplyResult) {
 	outs := make([]*output, 0, len(outcomes))
 	for i, o := range outcomes {
-		outs = append(outs, &output{instance: instanceOf(n.kept.desired[i].Object), ref: o.Ref, live: o.Live})
+		outs = append(outs, &output{instance: getInstance(n.prepared.desired[i].Object), ref: o.Ref, live: o.Live})
 	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
 	n.run.outputs[n.place] = append(outs, n.run.outputs[n.place]...)
 }
 
-// fits returns those outputs that can be returned as a T.
-func fits[T any](outs []*output) []*output {
-	objects := objectsThatFit(reflect.TypeFor[T]())
+// filterOutputs returns those outputs that can be returned as a T.
+func filterOutputs[T any](outs []*output) []*output {
+	objects := newRefMatcher(reflect.TypeFor[T]())
 	var fitting []*output
 	for _, out := range outs {
 		if out.ref == (apply.Ref{}) {
@@ -229,10 +229,10 @@ func fits[T any](outs []*output) []*output {
 	return fitting
 }
 
-// objectsThatFit returns a function that reports whether an object can be returned as the given type. If the type is
+// newRefMatcher returns a function that reports whether an object can be returned as the given type. If the type is
 // *unstructured.Unstructured, or another type that is not in the scheme of Kubernetes, every object can be returned.
 // Otherwise, only objects of the kind that belongs to the type can be returned.
-func objectsThatFit(as reflect.Type) func(apply.Ref) bool {
+func newRefMatcher(as reflect.Type) func(apply.Ref) bool {
 	if !as.Implements(reflect.TypeFor[client.Object]()) || as.Kind() != reflect.Pointer {
 		return func(apply.Ref) bool { return false }
 	}
@@ -240,8 +240,8 @@ func objectsThatFit(as reflect.Type) func(apply.Ref) bool {
 	return func(ref apply.Ref) bool { return kind.Empty() || kind == ref.GVK() }
 }
 
-// read returns the value or the object of an output.
-func read[T any](ctx context.Context, n *nodeRun, component string, out *output) (T, error) {
+// readOutput returns the value or the object of an output.
+func readOutput[T any](ctx context.Context, n *nodeRun, component string, out *output) (T, error) {
 	var value T
 	if out.ref == (apply.Ref{}) {
 		return out.value.(T), nil
@@ -258,15 +258,15 @@ func read[T any](ctx context.Context, n *nodeRun, component string, out *output)
 
 // object returns the object as it is in the cluster. The object is read at most once per run.
 func (o *output) object(ctx context.Context, n *nodeRun, component string) (*unstructured.Unstructured, error) {
-	if n.ahead {
-		return nil, errAhead
+	if n.namesOnly {
+		return nil, errRequirementNotReady
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.live == nil {
 		live, err := n.run.session.Get(ctx, o.ref)
 		switch {
-		case errors.Is(err, readiness.ErrDone):
+		case errors.Is(err, readiness.ErrFinished):
 			return nil, fmt.Errorf("component %s: %s of %s %w", n.component, o.ref, component, err)
 		case err != nil:
 			return nil, fmt.Errorf("component %s: read %s of %s: %w", n.component, o.ref, component, err)

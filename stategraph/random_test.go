@@ -17,7 +17,7 @@ func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
 	t.Helper()
 	n := 1 + r.IntN(largest)
 	hidden := r.Perm(n)
-	b := NewGraph()
+	b := NewBuilder()
 	density := r.Float64() * 3
 	for i := range n {
 		var requires []string
@@ -26,7 +26,7 @@ func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
 				requires = append(requires, fmt.Sprintf("n%d", r.IntN(at)))
 			}
 		}
-		b.Add(fmt.Sprintf("n%d", hidden[i]), stub{}, requires...)
+		b.Add(fmt.Sprintf("n%d", hidden[i]), stubResource{}, requires...)
 	}
 	g, err := b.Build()
 	if err != nil {
@@ -35,12 +35,12 @@ func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
 	return g
 }
 
-// reach returns all nodes that a node requires, directly or indirectly. It does not use the tested code.
-func reach(g *Graph, place int, seen map[int]bool) map[int]bool {
+// findRequired returns all nodes that a node requires, directly or indirectly. It does not use the tested code.
+func findRequired(g *Graph, place int, seen map[int]bool) map[int]bool {
 	for _, required := range g.nodes[place].requires {
 		if !seen[required] {
 			seen[required] = true
-			reach(g, required, seen)
+			findRequired(g, required, seen)
 		}
 	}
 	return seen
@@ -57,7 +57,7 @@ func TestRandomGraphs(t *testing.T) {
 			}
 			g := randomGraph(t, r, largest)
 			if fault := checkRandom(t, g, r); fault != "" {
-				t.Fatalf("graph %d: %s\n%s", i, fault, g.Mermaid())
+				t.Fatalf("graph %d: %s\n%s", i, fault, g.ToMermaid())
 			}
 		}
 	})
@@ -75,11 +75,11 @@ func checkRandom(t *testing.T, g *Graph, r *rand.Rand) string {
 		}
 	}
 	for round := 0; ; round++ {
-		w, s := walkOf(t, g, 1+r.IntN(3), says)
+		w, s := runWalk(t, g, 1+r.IntN(3), says)
 		if fault := checkWalk(g, w, s, says); fault != "" {
 			return fault
 		}
-		if w.ready() {
+		if w.isReady() {
 			break
 		}
 		if round > len(g.nodes) {
@@ -95,7 +95,7 @@ func checkRandom(t *testing.T, g *Graph, r *rand.Rand) string {
 }
 
 // checkWalk checks that a walk has visited the right nodes, and each node after the nodes that it requires.
-func checkWalk(g *Graph, w *walked, s *script, says map[string]string) string {
+func checkWalk(g *Graph, w *walkResult, s *scriptedVisitor, says map[string]string) string {
 	ran := map[string]int{}
 	for i, name := range s.order {
 		ran[name] = i + 1
@@ -105,7 +105,7 @@ func checkWalk(g *Graph, w *walked, s *script, says map[string]string) string {
 	}
 	for place := range g.nodes {
 		name, blocked := g.nodes[place].component, false
-		for required := range reach(g, place, map[int]bool{}) {
+		for required := range findRequired(g, place, map[int]bool{}) {
 			other := g.nodes[required].component
 			blocked = blocked || says[other] != ""
 			if ran[name] > 0 && (ran[other] == 0 || ran[other] > ran[name]) {
@@ -128,10 +128,10 @@ func checkWalk(g *Graph, w *walked, s *script, says map[string]string) string {
 func checkRemoval(g *Graph) string {
 	requires := map[string][]string{}
 	for i := range g.nodes {
-		requires[g.nodes[i].component] = g.names(g.nodes[i].requires)
+		requires[g.nodes[i].component] = g.toNames(g.nodes[i].requires)
 	}
 	at := map[string]int{}
-	for i, wave := range graph.Removal(requires, g.Components()) {
+	for i, wave := range graph.GroupForRemoval(requires, g.Components()) {
 		for _, name := range wave {
 			at[name] = i + 1
 		}

@@ -36,11 +36,11 @@ func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 		}
 		rules = append(rules, own...)
 	}
-	return compactRules(rules), errors.Join(errs...)
+	return mergeRules(rules), errors.Join(errs...)
 }
 
-// rulesFor returns rules that allow the given verbs for objects of the given kinds.
-func rulesFor(kinds []schema.GroupVersionKind, verbs []string) ([]rbacv1.PolicyRule, error) {
+// newRules returns rules that allow the given verbs for objects of the given kinds.
+func newRules(kinds []schema.GroupVersionKind, verbs []string) ([]rbacv1.PolicyRule, error) {
 	if len(kinds) == 0 {
 		return nil, errors.New("the kinds of its objects are not known before a run; set them with WithKinds")
 	}
@@ -52,8 +52,8 @@ func rulesFor(kinds []schema.GroupVersionKind, verbs []string) ([]rbacv1.PolicyR
 	return rules, nil
 }
 
-// compactRules joins rules that differ only in their resources. It sorts the result, first by group.
-func compactRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// mergeRules joins rules that differ only in their resources. It sorts the result, first by group.
+func mergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	byRest := map[string]*rbacv1.PolicyRule{}
 	var keys []string
 	for _, rule := range rules {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
 // ReferenceSpec configures a Reference. Exactly one of Name and Selector must be set.
@@ -38,9 +37,6 @@ type Selection struct {
 	Labels map[string]string
 }
 
-// MaxReferenced is the maximum number of objects that may match a Selector.
-const MaxReferenced = target.MaxReferenced
-
 // Reference refers to objects that other clients create. The objects are watched and never written. The component is
 // ready when the objects exist and are ready. The rules of package apply/readiness determine whether an object is
 // ready, unless an option sets another rule. A change of an object triggers another run. Components that require this
@@ -48,7 +44,7 @@ const MaxReferenced = target.MaxReferenced
 // possible options are ReadyWhen, ReadyOnceApplied (the objects only need to exist), WithListeners, WithOutput,
 // Optional and Uses.
 func Reference(spec ReferenceSpec, opts ...Option) Resource {
-	r := &reference{spec: spec, declared: objects{options: optionsOf(opts), kinds: []schema.GroupVersionKind{spec.Kind}}}
+	r := &referenceResource{spec: spec, declared: objectsResource{options: newOptions(opts), kinds: []schema.GroupVersionKind{spec.Kind}}}
 	if spec.Kind.Kind == "" || spec.Kind.Version == "" {
 		r.declared.faults = append(r.declared.faults, "the Reference has no Kind")
 	}
@@ -61,41 +57,41 @@ func Reference(spec ReferenceSpec, opts ...Option) Resource {
 	return r
 }
 
-// reference is the Resource that Reference returns.
-type reference struct {
+// referenceResource is the Resource that Reference returns.
+type referenceResource struct {
 	spec     ReferenceSpec
-	declared objects // the options and the kind
+	declared objectsResource // the options and the kind
 }
 
-// declaredBy returns the kinds and options of a resource. It returns nil if the resource is neither an *objects nor a
-// *reference.
-func declaredBy(resource Resource) *objects {
+// asObjectsResource returns the kinds and options of a resource. It returns nil if the resource is neither an *objects
+// nor a *reference.
+func asObjectsResource(resource Resource) *objectsResource {
 	switch r := resource.(type) {
-	case *objects:
+	case *objectsResource:
 		return r
-	case *reference:
+	case *referenceResource:
 		return &r.declared
 	}
 	return nil
 }
 
-func (r *reference) check() []string { return r.declared.check() }
+func (r *referenceResource) check() []string { return r.declared.check() }
 
 // Listeners returns the listener that reports changes of the objects, and the listeners of WithListeners.
-func (r *reference) Listeners() []Listener {
-	return append([]Listener{{kind: listensToReference}}, r.declared.listeners...)
+func (r *referenceResource) Listeners() []Listener {
+	return append([]Listener{{kind: listenerKindReference}}, r.declared.listeners...)
 }
 
 // Reconcile does nothing, because the component only reads the objects.
-func (r *reference) Reconcile(context.Context) error { return nil }
+func (r *referenceResource) Reconcile(context.Context) error { return nil }
 
 // Ready finds the objects and checks whether all of them are ready.
-func (r *reference) Ready(ctx context.Context) (Readiness, error) {
-	n, err := nodeOf(ctx)
+func (r *referenceResource) Ready(ctx context.Context) (Readiness, error) {
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return Readiness{}, err
 	}
-	wanted, err := r.search(ctx)
+	wanted, err := r.newSearch(ctx)
 	if err != nil {
 		return Readiness{}, err
 	}
@@ -103,13 +99,13 @@ func (r *reference) Ready(ctx context.Context) (Readiness, error) {
 	if err != nil {
 		return Readiness{}, err
 	}
-	n.leaveFound(found)
+	n.setFoundOutputs(found)
 	if len(found) == 0 && !r.declared.optional {
 		return NotReady("%s does not exist", wanted), nil
 	}
 	for _, live := range found {
-		reason, err := r.judge(ctx, n, live)
-		switch ref := apply.RefOf(live); {
+		reason, err := r.checkReadiness(ctx, n, live)
+		switch ref := apply.ToRef(live); {
 		case err != nil:
 			return Readiness{}, fmt.Errorf("%s: %w", ref, err)
 		case reason != "":
@@ -119,18 +115,18 @@ func (r *reference) Ready(ctx context.Context) (Readiness, error) {
 	return Ready(), nil
 }
 
-func (r *reference) judge(ctx context.Context, n *nodeRun, live *unstructured.Unstructured) (reason string, err error) {
+func (r *referenceResource) checkReadiness(ctx context.Context, n *nodeRun, live *unstructured.Unstructured) (reason string, err error) {
 	switch {
-	case r.declared.always:
+	case r.declared.alwaysReady:
 		return "", nil
-	case r.declared.judge != nil:
-		return r.declared.judge(live)
+	case r.declared.checkReady != nil:
+		return r.declared.checkReady(live)
 	}
-	return n.run.session.Judge(ctx, live)
+	return n.run.session.CheckReadiness(ctx, live)
 }
 
-// search returns the search for the objects.
-func (r *reference) search(ctx context.Context) (search, error) {
+// newSearch returns the search for the objects.
+func (r *referenceResource) newSearch(ctx context.Context) (search, error) {
 	wanted := search{Kind: r.spec.Kind, Landscaper: r.spec.Landscaper}
 	if r.spec.Name != nil {
 		key, err := r.spec.Name(ctx)
@@ -149,19 +145,19 @@ func (r *reference) search(ctx context.Context) (search, error) {
 }
 
 // Rules returns the rights to read the objects in the target cluster.
-func (r *reference) Rules() ([]rbacv1.PolicyRule, error) {
+func (r *referenceResource) Rules() ([]rbacv1.PolicyRule, error) {
 	if r.spec.Landscaper {
 		return nil, nil
 	}
-	return rulesFor(r.declared.kinds, []string{"get", "list", "watch"})
+	return newRules(r.declared.kinds, []string{"get", "list", "watch"})
 }
 
-// leaveFound stores the given objects as the outputs of the component. A Reference calls it with the objects that it
-// has found. The objects replace the outputs of an earlier call.
-func (n *nodeRun) leaveFound(found []*unstructured.Unstructured) {
+// setFoundOutputs stores the given objects as the outputs of the component. A Reference calls it with the objects that
+// it has found. The objects replace the outputs of an earlier call.
+func (n *nodeRun) setFoundOutputs(found []*unstructured.Unstructured) {
 	outs := make([]*output, len(found))
 	for i, live := range found {
-		ref := apply.RefOf(live)
+		ref := apply.ToRef(live)
 		outs[i] = &output{instance: ref.Key().String(), ref: ref, live: live}
 	}
 	n.run.mu.Lock()

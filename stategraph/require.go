@@ -61,9 +61,9 @@ func Uses(required ...Requirement) Option {
 // inside conditions.
 func Optional() Option { return func(o *options) { o.optional = true } }
 
-// WithOutput declares an output. The value of the output is a field of the only object of the component. The parameter
-// `path` is the JSON path of the field, such as ".status.loadBalancer.ingress[0].ip". Builder.Export can export the
-// output. A template of another component reads the output with {{ .Output "component" "name" }}.
+// WithOutput declares an output. The value of the output is a field of the only object of the component, at a JSON path
+// such as ".status.loadBalancer.ingress[0].ip". Builder.AddExport can export the output. A template of another
+// component reads the output with {{ .Output "component" "name" }}.
 func WithOutput(name, path string) Option {
 	return func(o *options) {
 		parsed, err := jsonpath.Parse(path)
@@ -81,9 +81,9 @@ func WithOutput(name, path string) Option {
 	}
 }
 
-// infer makes each component require the components that it uses in its template or with the option Uses. infer returns
-// an error for each use that is not valid.
-func (g *Graph) infer() []error {
+// addInferredRequirements makes each component require the components that it uses in its
+// template or with the option Uses. It returns an error for each use that is not valid.
+func (g *Graph) addInferredRequirements() []error {
 	var faults []error
 	for place := range g.nodes {
 		node := &g.nodes[place]
@@ -91,11 +91,11 @@ func (g *Graph) infer() []error {
 			required, err := g.checkUse(place, u, kind)
 			if err != nil {
 				faults = append(faults, fmt.Errorf("component %q: %w", node.component, err))
-			} else if !graph.Reaches(g.requires(), place, required) {
+			} else if !graph.IsRequired(g.listRequirements(), place, required) {
 				node.requires = append(node.requires, required)
 			}
 		}
-		kept := declaredBy(node.resource)
+		kept := asObjectsResource(node.resource)
 		if kept == nil {
 			continue
 		}
@@ -111,9 +111,9 @@ func (g *Graph) infer() []error {
 	return faults
 }
 
-// checkUse returns the index of the component u.Component. It returns an error if the use is not valid. The parameter
-// `place` is the index of the component that contains the use. If `kind` is not empty, the used component must be able
-// to have an object of that kind.
+// checkUse returns the index of the component u.Component. It returns an error if the use is not valid. The component
+// with the index place contains the use. If kind is not empty, the used component must be able to have an object of
+// that kind.
 func (g *Graph) checkUse(place int, u template.Use, kind schema.GroupVersionKind) (required int, err error) {
 	required, found := g.index[u.Component]
 	switch {
@@ -122,7 +122,7 @@ func (g *Graph) checkUse(place int, u template.Use, kind schema.GroupVersionKind
 	case required == place:
 		return 0, fmt.Errorf("%s: a component cannot use itself", u.Where)
 	}
-	kept := declaredBy(g.nodes[required].resource)
+	kept := asObjectsResource(g.nodes[required].resource)
 	if kept == nil {
 		if u.Output != "" {
 			err = fmt.Errorf("%s: the component %q has no output %q", u.Where, u.Component, u.Output)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// absent is a function for Object that returns no object.
-func absent(context.Context) (*corev1.ConfigMap, error) { return nil, nil }
+// noConfigMap is a function for Object that returns no object.
+func noConfigMap(context.Context) (*corev1.ConfigMap, error) { return nil, nil }
 
 func TestInferredRequirements(t *testing.T) {
 	for name, text := range map[string]string{
@@ -30,8 +30,8 @@ func TestInferredRequirements(t *testing.T) {
 		"NameOf in a branch that is rarely taken [F39] [F41]": `{{ if false }}{{ else }}{{ with .Config.x }}{{ $.NameOf "service" }}{{ end }}{{ end }}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := files(map[string]string{"x.yaml": header + "data:\n  a: " + text, "_l.tpl": `{{ define "labels" }}{{ .NameOf "service" }}{{ end }}`})
-			g := build(t, NewGraph().Add("web", Template(f, "x.yaml")).Add("service", Object(oneConfigMap, WithOutput("address", ".data.address"))))
+			f := newFiles(map[string]string{"x.yaml": header + "data:\n  a: " + text, "_l.tpl": `{{ define "labels" }}{{ .NameOf "service" }}{{ end }}`})
+			g := mustBuild(t, NewBuilder().Add("web", Template(f, "x.yaml")).Add("service", Object(newUnnamedConfigMap, WithOutput("address", ".data.address"))))
 			if diff := cmp.Diff([]string{"service"}, g.Requires("web")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -45,11 +45,11 @@ func TestInferredRequirements(t *testing.T) {
 				return nil, err
 			}
 			name, err := config.Name(ctx)
-			return configMap("web", map[string]string{"saw": live.Name, "name": name}), err
+			return newConfigMap("web", map[string]string{"saw": live.Name, "name": name}), err
 		}
-		g := build(t, NewGraph().Add("web", Object(body, Uses(config))).Add("config", Object(oneConfigMap)))
-		c := newCluster()
-		if w := walkItem(t, g, itemNamed("i"), c); !w.ready() {
+		g := mustBuild(t, NewBuilder().Add("web", Object(body, Uses(config))).Add("config", Object(newUnnamedConfigMap)))
+		c := newFakeSession()
+		if w := visitItem(t, g, newItem("i"), c); !w.isReady() {
 			t.Fatal(w.err())
 		}
 		if diff := cmp.Diff([]string{"config", "web"}, g.Order()); diff != "" {
@@ -60,46 +60,46 @@ func TestInferredRequirements(t *testing.T) {
 
 func TestInvalidReferences(t *testing.T) {
 	web := func(text string) Resource {
-		return Template(files(map[string]string{"x.yaml": header + text}), "x.yaml")
+		return Template(newFiles(map[string]string{"x.yaml": header + text}), "x.yaml")
 	}
 	for name, test := range map[string]struct {
 		graph *Builder
 		want  []string
 	}{
 		"a component that does not exist [F39]": {
-			NewGraph().Add("service", Object(oneConfigMap)).Add("web", web(`{{ .NameOf "servce" }}`)),
+			NewBuilder().Add("service", Object(newUnnamedConfigMap)).Add("web", web(`{{ .NameOf "servce" }}`)),
 			[]string{`component "web": template: templates/x.yaml:4:3: NameOf: there is no component "servce" (did you mean "service"?)`},
 		},
 		"several invalid references [F39]": {
-			NewGraph().Add("web", web(`{{ .NameOf "one" }}{{ (.Output "two").x }}`)).Add("other", web(`{{ .Value "three" }}{{ template "none" }}`)),
+			NewBuilder().Add("web", web(`{{ .NameOf "one" }}{{ (.Output "two").x }}`)).Add("other", web(`{{ .Value "three" }}{{ template "none" }}`)),
 			[]string{`no component "one"`, `no component "two"`, `no component "three"`, `"none" is not defined`},
 		},
-		"a reference of a component to itself [F39]": {NewGraph().Add("web", web(`{{ .NameOf "web" }}`)), []string{"a component cannot use itself"}},
+		"a reference of a component to itself [F39]": {NewBuilder().Add("web", web(`{{ .NameOf "web" }}`)), []string{"a component cannot use itself"}},
 		"an output that is not declared [F39]": {
-			NewGraph().Add("service", Object(oneConfigMap, WithOutput("host", ".a"))).Add("web", web(`{{ .Output "service" "hots" }}`)),
+			NewBuilder().Add("service", Object(newUnnamedConfigMap, WithOutput("host", ".a"))).Add("web", web(`{{ .Output "service" "hots" }}`)),
 			[]string{`the component "service" has no output "hots" (did you mean "host"?)`},
 		},
 		"a component that may have no object, without a condition [F39]": {
-			NewGraph().Add("tls", Object(absent, Optional())).Add("web", web(`{{ .NameOf "tls" }}`)),
+			NewBuilder().Add("tls", Object(noConfigMap, Optional())).Add("web", web(`{{ .NameOf "tls" }}`)),
 			[]string{`the component "tls" has no object for some items`},
 		},
 		"a template that may render no object, without a condition [F39]": {
-			NewGraph().Add("tls", web("")).Add("maybe", Template(files(map[string]string{"x.yaml": "# c\n{{ if .Config.x }}\n" + header + "{{ end }}\n---\n"}), "x.yaml")).
+			NewBuilder().Add("tls", web("")).Add("maybe", Template(newFiles(map[string]string{"x.yaml": "# c\n{{ if .Config.x }}\n" + header + "{{ end }}\n---\n"}), "x.yaml")).
 				Add("web", web(`{{ .NameOf "tls" }}{{ .NameOf "maybe" }}`)),
 			[]string{`the component "maybe" has no object for some items`},
 		},
 		"a cycle of references [F41]": {
-			NewGraph().Add("a", web(`{{ .NameOf "b" }}`)).Add("b", web(`{{ .NameOf "a" }}`)), []string{"a → b → a"},
+			NewBuilder().Add("a", web(`{{ .NameOf "b" }}`)).Add("b", web(`{{ .NameOf "a" }}`)), []string{"a → b → a"},
 		},
 		"a typed reference to another kind [F39]": {
-			NewGraph().Add("db", Object(statefulSet)).Add("web", Object(oneConfigMap, Uses(Require[*corev1.Service]("db")))),
+			NewBuilder().Add("db", Object(newStatefulSet)).Add("web", Object(newUnnamedConfigMap, Uses(Require[*corev1.Service]("db")))),
 			[]string{`Uses: the component "db" has no Service`},
 		},
 		"a typed reference to nothing [F39]": {
-			NewGraph().Add("web", Object(oneConfigMap, Uses(Require[*appsv1.StatefulSet]("db")))), []string{`Uses: there is no component "db"`},
+			NewBuilder().Add("web", Object(newUnnamedConfigMap, Uses(Require[*appsv1.StatefulSet]("db")))), []string{`Uses: there is no component "db"`},
 		},
 		"an output whose path is wrong [F39]": {
-			NewGraph().Add("db", Object(statefulSet, WithOutput("host", "{.a"), WithOutput("", ".a"))), []string{`output "host"`, `output ""`},
+			NewBuilder().Add("db", Object(newStatefulSet, WithOutput("host", "{.a"), WithOutput("", ".a"))), []string{`output "host"`, `output ""`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,11 +127,11 @@ func TestOptionalComponent(t *testing.T) {
 		"requirement of an else branch":      `'{{ with .NameOf "tls" }}{{ . }}{{ end }}{{ with .NameOf "web" }}none{{ end }}'`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tls := Object(absent, Optional(), WithOutput("key", ".data.key"))
-			g := build(t, NewGraph().Add("tls", tls).Add("web", Object(oneConfigMap)).
-				Add("page", Template(files(map[string]string{"x.yaml": header + "data: {a: " + text + "}"}), "x.yaml")))
-			c := newCluster()
-			if w := walkItem(t, g, itemNamed("i"), c); !w.ready() {
+			tls := Object(noConfigMap, Optional(), WithOutput("key", ".data.key"))
+			g := mustBuild(t, NewBuilder().Add("tls", tls).Add("web", Object(newUnnamedConfigMap)).
+				Add("page", Template(newFiles(map[string]string{"x.yaml": header + "data: {a: " + text + "}"}), "x.yaml")))
+			c := newFakeSession()
+			if w := visitItem(t, g, newItem("i"), c); !w.isReady() {
 				t.Fatal(w.err())
 			}
 			for ref, obj := range c.objects {
@@ -146,10 +146,10 @@ func TestOptionalComponent(t *testing.T) {
 func TestNamedOutput(t *testing.T) {
 	t.Run("a named output is the value of a field [F41]", func(t *testing.T) {
 		text := header + `data: {a: '{{ .Output "db" "replicas" }}'}`
-		g := build(t, NewGraph().Add("db", Object(statefulSet, WithOutput("replicas", ".spec.replicas"))).
-			Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
-		c := newCluster()
-		if w := walkItem(t, g, withConfig("i", `{"Replicas":3}`), c); !w.ready() {
+		g := mustBuild(t, NewBuilder().Add("db", Object(newStatefulSet, WithOutput("replicas", ".spec.replicas"))).
+			Add("web", Template(newFiles(map[string]string{"x.yaml": text}), "x.yaml")))
+		c := newFakeSession()
+		if w := visitItem(t, g, newItemWithConfig("i", `{"Replicas":3}`), c); !w.isReady() {
 			t.Fatal(w.err())
 		}
 		for ref, obj := range c.objects {
@@ -160,9 +160,9 @@ func TestNamedOutput(t *testing.T) {
 	})
 	t.Run("a missing field of a named output is an error of the component that uses it [F41]", func(t *testing.T) {
 		text := header + `data: {a: '{{ .Output "db" "none" }}'}`
-		g := build(t, NewGraph().Add("db", Object(statefulSet, WithOutput("none", ".spec.none"))).
-			Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
-		w := walkItem(t, g, withConfig("i", `{"Replicas":3}`), newCluster())
+		g := mustBuild(t, NewBuilder().Add("db", Object(newStatefulSet, WithOutput("none", ".spec.none"))).
+			Add("web", Template(newFiles(map[string]string{"x.yaml": text}), "x.yaml")))
+		w := visitItem(t, g, newItemWithConfig("i", `{"Replicas":3}`), newFakeSession())
 		if w.errs[1] == nil || !strings.Contains(w.errs[1].Error(), `output "none" of db`) {
 			t.Errorf("errors = %v, want one about the output none", w.errs)
 		}
@@ -179,12 +179,12 @@ type widget struct {
 func TestStatusOfGoTypes(t *testing.T) {
 	body := func(context.Context) (*widget, error) { return &widget{}, nil }
 	t.Run("a status with unknown fields needs a custom check [F35]", func(t *testing.T) {
-		if _, err := NewGraph().Add("a", Object(body)).Build(); err == nil || !strings.Contains(err.Error(), "use ReadyWhen") {
+		if _, err := NewBuilder().Add("a", Object(body)).Build(); err == nil || !strings.Contains(err.Error(), "use ReadyWhen") {
 			t.Error(err)
 		}
 	})
 	t.Run("a custom check determines the readiness [F35]", func(t *testing.T) {
 		ready := ReadyWhen(func(live *widget) (Readiness, error) { return ReadyIf(live.Status.Phase == "Done", "at work"), nil })
-		build(t, NewGraph().Add("a", Object(body, ready)).Add("b", Object(body, ReadyOnceApplied())))
+		mustBuild(t, NewBuilder().Add("a", Object(body, ready)).Add("b", Object(body, ReadyOnceApplied())))
 	})
 }

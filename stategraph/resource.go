@@ -44,7 +44,7 @@ type Deleter interface {
 }
 
 // Preparer is implemented by a Resource that manages objects in the target cluster. The library stores the inventory
-// before it writes the objects. Reconcile must call ApplyPrepared, and Ready should call ObjectsReady.
+// before it writes the objects. Reconcile must call ApplyPrepared, and Ready should call CheckObjectsReady.
 type Preparer interface {
 	// Prepare returns the desired objects. It must not change anything. It may also be called before the required
 	// components are ready, so that the library learns the names of the objects early. In such a call, Output and Client
@@ -81,7 +81,7 @@ func Ready() Readiness { return Readiness{Ready: true} }
 // NotReady returns the Readiness of a component that is not ready. The formatted reason is shortened to one line of at
 // most 256 characters. It must not contain secrets.
 func NotReady(format string, args ...any) Readiness {
-	return Readiness{Reason: line(fmt.Sprintf(format, args...))}
+	return Readiness{Reason: toLine(fmt.Sprintf(format, args...))}
 }
 
 // ReadyIf returns the result of Ready if ok is true. Otherwise it returns the result of NotReady with the reason.
@@ -95,8 +95,8 @@ func ReadyIf(ok bool, reason string) Readiness {
 // maxReason is the maximum length of a reason in the status of an item, in characters.
 const maxReason = 256
 
-// line converts a text to one line of at most maxReason characters.
-func line(text string) string {
+// toLine converts a text to one line of at most maxReason characters.
+func toLine(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	fields := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	out := []rune(strings.Join(fields, " "))
@@ -114,7 +114,7 @@ type ExternalSpec struct {
 	// listener.
 	Ready func(ctx context.Context) (Readiness, error)
 	// Delete implements Deleter.Delete. It is nil if there is nothing to undo. If you later remove a component with a
-	// Delete from the graph, call Builder.Removed.
+	// Delete from the graph, call Builder.AddRemoved.
 	Delete func(ctx context.Context) error
 	// Listeners trigger the next run. At least one is required if Ready is not nil.
 	Listeners []Listener
@@ -127,22 +127,22 @@ type ExternalSpec struct {
 // objects that no other Resource of this package can manage.
 func External(spec ExternalSpec) Resource {
 	if spec.Delete == nil {
-		return &external{spec: spec}
+		return &externalResource{spec: spec}
 	}
-	return &undoable{external{spec: spec}}
+	return &externalWithDelete{externalResource{spec: spec}}
 }
 
-// external is the Resource that External returns.
-type external struct{ spec ExternalSpec }
+// externalResource is the Resource that External returns.
+type externalResource struct{ spec ExternalSpec }
 
-// undoable is an external resource with a Delete function.
-type undoable struct{ external }
+// externalWithDelete is an external resource with a Delete function.
+type externalWithDelete struct{ externalResource }
 
 // Delete calls the Delete of the spec.
-func (u *undoable) Delete(ctx context.Context) error { return u.spec.Delete(ctx) }
+func (u *externalWithDelete) Delete(ctx context.Context) error { return u.spec.Delete(ctx) }
 
 // check returns a text for each error in the spec.
-func (e *external) check() []string {
+func (e *externalResource) check() []string {
 	if e.spec.Reconcile == nil {
 		return []string{"the External has no Reconcile"}
 	}
@@ -150,13 +150,13 @@ func (e *external) check() []string {
 }
 
 // AlwaysReady reports whether the field Ready of the spec is nil.
-func (e *external) AlwaysReady() bool { return e.spec.Ready == nil }
+func (e *externalResource) AlwaysReady() bool { return e.spec.Ready == nil }
 
 // Reconcile calls the Reconcile of the spec.
-func (e *external) Reconcile(ctx context.Context) error { return e.spec.Reconcile(ctx) }
+func (e *externalResource) Reconcile(ctx context.Context) error { return e.spec.Reconcile(ctx) }
 
 // Ready calls the Ready of the spec.
-func (e *external) Ready(ctx context.Context) (Readiness, error) {
+func (e *externalResource) Ready(ctx context.Context) (Readiness, error) {
 	if e.spec.Ready == nil {
 		return Ready(), nil
 	}
@@ -164,10 +164,10 @@ func (e *external) Ready(ctx context.Context) (Readiness, error) {
 }
 
 // Listeners returns the listeners of the spec.
-func (e *external) Listeners() []Listener { return e.spec.Listeners }
+func (e *externalResource) Listeners() []Listener { return e.spec.Listeners }
 
 // Rules returns the rules of the spec.
-func (e *external) Rules() ([]rbacv1.PolicyRule, error) {
+func (e *externalResource) Rules() ([]rbacv1.PolicyRule, error) {
 	if e.spec.Rules == nil {
 		return nil, errors.New("the field Rules of the External is nil; set it to an empty list if no rights are needed")
 	}

@@ -20,9 +20,9 @@ import (
 // TestComponentCannotClaimObjectOfAnother checks that a component cannot claim an object that belongs to another
 // component. Otherwise the library would later delete this object.
 func TestComponentCannotClaimObjectOfAnother(t *testing.T) {
-	same := func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil }
-	c := newCluster()
-	w := walkInOrder(t, build(t, NewGraph().Add("a", Object(same)).Add("b", Object(same))), itemNamed("i"), c)
+	same := func(context.Context) (*corev1.ConfigMap, error) { return newConfigMap("same", nil), nil }
+	c := newFakeSession()
+	w := visitItemInOrder(t, mustBuild(t, NewBuilder().Add("a", Object(same)).Add("b", Object(same))), newItem("i"), c)
 	if diff := cmp.Diff([][]string{{"a"}}, c.claims); diff != "" || w.errs[1] == nil {
 		t.Error(diff, w.errs)
 	}
@@ -33,8 +33,8 @@ func TestShortestWait(t *testing.T) {
 	wait := func(after time.Duration) Resource {
 		return External(ExternalSpec{Reconcile: func(context.Context) error { return deployerlib.WaitFor("a mail", after) }})
 	}
-	g := build(t, NewGraph().Add("a", wait(time.Minute)).Add("b", wait(30*time.Second)).Add("c", wait(time.Hour)))
-	if _, next := newRun(g, itemNamed("i"), newCluster(), nil, logr.Discard(), 1).walk(t.Context()); next != 30*time.Second {
+	g := mustBuild(t, NewBuilder().Add("a", wait(time.Minute)).Add("b", wait(30*time.Second)).Add("c", wait(time.Hour)))
+	if _, next := newRun(g, newItem("i"), newFakeSession(), nil, logr.Discard(), 1).visitAll(t.Context()); next != 30*time.Second {
 		t.Errorf("the next run is after %s, want 30s", next)
 	}
 }
@@ -46,8 +46,8 @@ func TestReadyWhenGetsCopy(t *testing.T) {
 		live.SetName("changed")
 		return Ready(), nil
 	})
-	c := newCluster()
-	if w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap, judge))), itemNamed("i"), c); !w.ready() {
+	c := newFakeSession()
+	if w := visitItem(t, mustBuild(t, NewBuilder().Add("a", Object(newUnnamedConfigMap, judge))), newItem("i"), c); !w.isReady() {
 		t.Fatal(w.err())
 	}
 	for ref, obj := range c.objects {
@@ -69,8 +69,8 @@ func TestHashDependsOnBoundaries(t *testing.T) {
 func TestReturnedObjectsAreCopied(t *testing.T) {
 	shared := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	before := shared.DeepCopy()
-	g := build(t, NewGraph().Add("a", Object(func(context.Context) (*unstructured.Unstructured, error) { return shared, nil })))
-	if w := walkItem(t, g, itemNamed("i"), newCluster()); !w.ready() {
+	g := mustBuild(t, NewBuilder().Add("a", Object(func(context.Context) (*unstructured.Unstructured, error) { return shared, nil })))
+	if w := visitItem(t, g, newItem("i"), newFakeSession()); !w.isReady() {
 		t.Fatal(w.err())
 	}
 	if diff := cmp.Diff(before, shared); diff != "" {
@@ -82,7 +82,7 @@ func TestEmptyListOfListeners(t *testing.T) {
 	unready := func(context.Context) (Readiness, error) { return Readiness{}, nil }
 	spec := ExternalSpec{Reconcile: func(context.Context) error { return nil }, Ready: unready, Listeners: []Listener{}}
 	t.Run("an empty list of listeners counts as no listener [Y11]", func(t *testing.T) {
-		if _, err := NewGraph().Add("a", External(spec)).Build(); err == nil {
+		if _, err := NewBuilder().Add("a", External(spec)).Build(); err == nil {
 			t.Error("nobody would look at it again")
 		}
 	})
@@ -90,7 +90,7 @@ func TestEmptyListOfListeners(t *testing.T) {
 
 func TestStatusOfAnotherDeployer(t *testing.T) {
 	for _, apiVersion := range []string{"another.example.com/v1alpha1", "stategraph.deployerkit.dev/v2"} {
-		item := itemNamed("i")
+		item := newItem("i")
 		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"` + apiVersion + `","kind":"ProviderStatus"}`)}
 		if _, err := decodeStatus(item); err == nil {
 			t.Errorf("%s is taken for our own", apiVersion)
@@ -103,7 +103,7 @@ func TestSummaryOfMaximumLength(t *testing.T) {
 	for range maxSummary {
 		states = append(states, ComponentStatus{Name: "a", State: StateProgressing, Reason: "waits"})
 	}
-	if got := summary(states); strings.Contains(got, "more") || strings.Count(got, "waits") != maxSummary {
+	if got := formatSummary(states); strings.Contains(got, "more") || strings.Count(got, "waits") != maxSummary {
 		t.Errorf("summary(...) = %q, want all %d states", got, maxSummary)
 	}
 }

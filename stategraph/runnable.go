@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// attendance is the Runnable of a deployer. It listens to the channels of the graph and registers the metrics.
-type attendance struct {
+// channelListener is the Runnable of a deployer. It listens to the channels of the graph and registers the metrics.
+type channelListener struct {
 	*deployer
 
 	rt  deployerlib.Runtime
@@ -27,16 +27,16 @@ type attendance struct {
 
 // NeedLeaderElection returns false, so that the channels are read on every replica. On a replica that is not the
 // leader, a notification has no effect, because that replica has no items.
-func (a *attendance) NeedLeaderElection() bool { return false }
+func (a *channelListener) NeedLeaderElection() bool { return false }
 
 // Start runs until ctx ends. It returns when all goroutines have ended.
-func (a *attendance) Start(ctx context.Context) error {
+func (a *channelListener) Start(ctx context.Context) error {
 	if err := a.rt.Registerer.Register(a.states); err != nil {
 		return fmt.Errorf("register metrics of the state graph: %w", err)
 	}
 	defer a.rt.Registerer.Unregister(a.states)
 	var listening sync.WaitGroup
-	for _, events := range a.graph.channels() {
+	for _, events := range a.graph.listChannels() {
 		listening.Go(func() { a.listen(ctx, events) })
 	}
 	<-ctx.Done()
@@ -46,7 +46,7 @@ func (a *attendance) Start(ctx context.Context) error {
 
 // listen receives names of items from a channel and triggers a run of each named item. It returns when the channel is
 // closed or ctx ends.
-func (a *attendance) listen(ctx context.Context, events <-chan types.NamespacedName) {
+func (a *channelListener) listen(ctx context.Context, events <-chan types.NamespacedName) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -55,23 +55,23 @@ func (a *attendance) listen(ctx context.Context, events <-chan types.NamespacedN
 			if !open {
 				return
 			}
-			if err := a.wake(ctx, name); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+			if err := a.triggerRuns(ctx, name); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 				a.log.Error(err, "could not trigger the run that a channel requested", "deployItem", name)
 			}
 		}
 	}
 }
 
-// wake triggers a run of one item, or of all items if the name is empty. Items that the deployer has not seen yet are
-// ignored, because their first run takes place anyway.
-func (a *attendance) wake(ctx context.Context, name types.NamespacedName) error {
+// triggerRuns triggers a run of one item, or of all items if the name is empty. Items that the deployer has not seen
+// yet are ignored, because their first run takes place anyway.
+func (a *channelListener) triggerRuns(ctx context.Context, name types.NamespacedName) error {
 	c := a.rt.Landscaper.GetClient()
 	if name != (types.NamespacedName{}) {
 		di := &lsv1alpha1.DeployItem{}
 		if err := c.Get(ctx, name, di); err != nil {
 			return err
 		}
-		a.wakeIn(di.UID, 0)
+		a.triggerAfter(di.UID, 0)
 		return nil
 	}
 	list := &lsv1alpha1.DeployItemList{}
@@ -79,17 +79,17 @@ func (a *attendance) wake(ctx context.Context, name types.NamespacedName) error 
 		return err
 	}
 	for i := range list.Items {
-		a.wakeIn(list.Items[i].UID, 0)
+		a.triggerAfter(list.Items[i].UID, 0)
 	}
 	return nil
 }
 
-// channels returns the channels that components listen to, without duplicates.
-func (g *Graph) channels() []<-chan types.NamespacedName {
+// listChannels returns the channels that components listen to, without duplicates.
+func (g *Graph) listChannels() []<-chan types.NamespacedName {
 	var out []<-chan types.NamespacedName
 	for i := range g.nodes {
 		for _, l := range g.nodes[i].listeners {
-			if l.kind == listensToChannel && !slices.Contains(out, l.events) {
+			if l.kind == listenerKindChannel && !slices.Contains(out, l.events) {
 				out = append(out, l.events)
 			}
 		}
@@ -100,7 +100,7 @@ func (g *Graph) channels() []<-chan types.NamespacedName {
 // watches reports whether a component listens to its objects.
 func (g *Graph) watches(component string) bool {
 	place, found := g.index[component]
-	return found && slices.ContainsFunc(g.nodes[place].listeners, func(l Listener) bool { return l.kind == listensToObjects })
+	return found && slices.ContainsFunc(g.nodes[place].listeners, func(l Listener) bool { return l.kind == listenerKindObjects })
 }
 
 // newStates returns a counter. Each run increments it once per component, with the name and the state of the component

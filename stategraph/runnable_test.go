@@ -14,11 +14,11 @@ func TestSharedChannelsAreRegisteredOnce(t *testing.T) {
 	listening := func(listeners ...Listener) Resource {
 		return External(ExternalSpec{Reconcile: func(context.Context) error { return nil }, Listeners: listeners})
 	}
-	g, err := NewGraph().Add("one", listening(Channel(a))).Add("two", listening(Channel(b), Channel(a))).Add("three", listening()).Build()
+	g, err := NewBuilder().Add("one", listening(Channel(a))).Add("two", listening(Channel(b), Channel(a))).Add("three", listening()).Build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := g.channels()
+	got := g.listChannels()
 	if len(got) != 2 || got[0] != (<-chan types.NamespacedName)(a) || got[1] != (<-chan types.NamespacedName)(b) {
 		t.Errorf("want each channel once, in order, have %v", got)
 	}
@@ -29,7 +29,7 @@ func TestNewWithoutGraph(t *testing.T) {
 	if !ok {
 		t.Fatal("New returns another type")
 	}
-	if err := d.UseRuntime(d.keeper.Runtime()); err == nil {
+	if err := d.UseRuntime(d.manager.GetRuntime()); err == nil {
 		t.Error("a deployer without a graph starts")
 	}
 }

@@ -31,7 +31,7 @@ const maxNesting = 8
 // requirement in a tag inside the group is first looked up in the group, and then in the whole graph. A pointer to a
 // struct is a group only if it is embedded or has a tag. The tag "-" excludes a field. Fields of other types are
 // ignored. FromStruct returns the errors of Builder.Build, and an error for each tag that cannot be parsed.
-func FromStruct(v any) (*Graph, error) { return NewGraph().AddStruct(v).Build() }
+func FromStruct(v any) (*Graph, error) { return NewBuilder().AddStruct(v).Build() }
 
 // AddStruct adds the components of a struct. See FromStruct.
 func (b *Builder) AddStruct(v any) *Builder {
@@ -40,48 +40,49 @@ func (b *Builder) AddStruct(v any) *Builder {
 		value = value.Elem()
 	}
 	if value.Kind() != reflect.Struct {
-		b.faults = append(b.faults, fmt.Errorf("a graph can only be built from a struct, not from %T", v))
+		b.errs = append(b.errs, fmt.Errorf("a graph can only be built from a struct, not from %T", v))
 		return b
 	}
-	s := &structure{}
-	s.fields(value, group{}, 0)
+	s := &structParser{}
+	s.addFields(value, group{}, 0)
 	local := map[string]bool{}
 	for _, f := range s.found {
 		local[f.component] = true
 	}
 	for _, f := range s.found {
-		b.Add(f.component, f.resource, f.resolved(local)...)
+		b.Add(f.component, f.resource, f.resolveRequired(local)...)
 	}
-	b.faults = append(b.faults, s.faults...)
+	b.errs = append(b.errs, s.faults...)
 	return b
 }
 
-// structure collects the components in a struct, and the errors in its tags.
-type structure struct {
+// structParser collects the components in a struct, and the errors in its tags.
+type structParser struct {
 	found  []field
 	faults []error
 }
 
 // group describes a struct whose fields are components.
 type group struct {
-	prefix   string   // the prefix of the names of components
-	path     string   // the path of the struct, for errors
-	required []wanted // the requirements that all fields of the struct have
+	prefix   string           // the prefix of the names of components
+	path     string           // the path of the struct, for errors
+	required []tagRequirement // the requirements that all fields of the struct have
 }
 
-// wanted is a requirement in a tag: the name in the tag, and the name prefix of the group that contains the tag.
-type wanted struct{ name, prefix string }
+// tagRequirement is a requirement in a tag: the name in the tag, and the name prefix of the group that contains the
+// tag.
+type tagRequirement struct{ name, prefix string }
 
 // field is a component of a struct.
 type field struct {
 	component string
 	resource  Resource
-	required  []wanted
+	required  []tagRequirement
 }
 
-// resolved returns the full names of the requirements. The parameter `local` contains the full names of all components
-// in the struct. If the group of the tag does not contain a required name, the name is already the full name.
-func (f field) resolved(local map[string]bool) []string {
+// resolveRequired returns the full names of the requirements. The full names of all components in the struct are in
+// local. If the group of the tag does not contain a required name, the name is already the full name.
+func (f field) resolveRequired(local map[string]bool) []string {
 	var out []string
 	for _, w := range f.required {
 		if local[w.prefix+w.name] {
@@ -93,19 +94,19 @@ func (f field) resolved(local map[string]bool) []string {
 	return out
 }
 
-// fields adds the components in all fields of a struct.
-func (s *structure) fields(value reflect.Value, in group, depth int) {
+// addFields adds the components in all fields of a struct.
+func (s *structParser) addFields(value reflect.Value, in group, depth int) {
 	if depth > maxNesting {
 		s.faults = append(s.faults, fmt.Errorf("%s: structs are nested more than %d levels deep", in.path, maxNesting))
 		return
 	}
 	for i := range value.NumField() {
-		s.field(value.Type().Field(i), value.Field(i), in, depth)
+		s.addField(value.Type().Field(i), value.Field(i), in, depth)
 	}
 }
 
-// field adds the component or the group of components in one field.
-func (s *structure) field(of reflect.StructField, value reflect.Value, in group, depth int) {
+// addField adds the component or the group of components in one field.
+func (s *structParser) addField(of reflect.StructField, value reflect.Value, in group, depth int) {
 	text, tagged := of.Tag.Lookup(structTag)
 	if text == "-" {
 		return
@@ -126,14 +127,14 @@ func (s *structure) field(of reflect.StructField, value reflect.Value, in group,
 		name := in.prefix + parsed.nameOr(of.Name)
 		s.found = append(s.found, field{component: name, resource: resource, required: slices.Concat(in.required, parsed.required(in.prefix))})
 	case isGroup:
-		s.fields(nested, in.within(of, parsed, path), depth+1)
+		s.addFields(nested, in.newGroup(of, parsed, path), depth+1)
 	case tagged:
 		s.faults = append(s.faults, fmt.Errorf("%s: a %s is not a resource", path, of.Type))
 	}
 }
 
-// within returns the group for a field that is a struct.
-func (g group) within(of reflect.StructField, t tag, path string) group {
+// newGroup returns the group for a field that is a struct.
+func (g group) newGroup(of reflect.StructField, t tag, path string) group {
 	in := group{prefix: g.prefix, path: path, required: slices.Concat(g.required, t.required(g.prefix))}
 	if !of.Anonymous || t.name != "" {
 		in.prefix += t.nameOr(of.Name) + "-"
@@ -184,13 +185,13 @@ func (t tag) nameOr(field string) string {
 	if t.name != "" {
 		return t.name
 	}
-	return kebab(field)
+	return toKebab(field)
 }
 
-func (t tag) required(prefix string) []wanted {
-	out := make([]wanted, len(t.requires))
+func (t tag) required(prefix string) []tagRequirement {
+	out := make([]tagRequirement, len(t.requires))
 	for i, name := range t.requires {
-		out[i] = wanted{name: name, prefix: prefix}
+		out[i] = tagRequirement{name: name, prefix: prefix}
 	}
 	return out
 }
@@ -217,9 +218,9 @@ func parseTag(text string) (tag, error) {
 	return t, nil
 }
 
-// kebab converts the name of a Go field to lower case with hyphens. For example, it converts "HAProxy" to "ha-proxy"
+// toKebab converts the name of a Go field to lower case with hyphens. For example, it converts "HAProxy" to "ha-proxy"
 // and "TLSCert2" to "tls-cert2".
-func kebab(name string) string {
+func toKebab(name string) string {
 	runes := []rune(name)
 	var out strings.Builder
 	for i, r := range runes {

@@ -47,7 +47,7 @@ func (d *TemplateData) Output(component string, output ...string) (any, error) {
 	case err != nil:
 		return nil, err
 	case len(output) == 1:
-		return declaredOutput(d.ctx, component, output[0])
+		return readDeclaredOutput(d.ctx, component, output[0])
 	case live == nil:
 		return map[string]any(nil), nil
 	}
@@ -103,18 +103,18 @@ func Template(files fs.FS, name string, opts ...Option) Resource {
 		if err != nil {
 			return nil, err
 		}
-		return source.Objects(ctx, data)
+		return source.RenderObjects(ctx, data)
 	}
 	return r
 }
 
 // templateData returns the data for a template. All of it is copied, because a template may modify it.
 func templateData(ctx context.Context, more func(context.Context) (any, error)) (*TemplateData, error) {
-	n, err := nodeOf(ctx)
+	n, err := getNodeRun(ctx)
 	if err != nil {
 		return nil, err
 	}
-	data := &TemplateData{Item: infoOf(n.run.item), Config: map[string]any{}, Component: n.component, ctx: ctx}
+	data := &TemplateData{Item: newItemInfo(n.run.item), Config: map[string]any{}, Component: n.component, ctx: ctx}
 	if n.element != nil {
 		data.Instance, data.Element = n.instance, n.value
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// files returns a file system with the given templates. The keys of the map are the file names.
-func files(texts map[string]string) fstest.MapFS {
+// newFiles returns a file system with the given templates. The keys of the map are the file names.
+func newFiles(texts map[string]string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, text := range texts {
 		out["templates/"+name] = &fstest.MapFile{Data: []byte(text)}
@@ -29,22 +29,22 @@ func files(texts map[string]string) fstest.MapFS {
 
 const header = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
-// rendered walks a graph with one Template. It returns the first object that the template renders, and the state of the
-// component.
-func rendered(t testing.TB, text, configuration string, opts ...Option) (map[string]any, string) {
+// renderTemplate walks a graph with one Template. It returns the first object that the template renders, and the state
+// of the component.
+func renderTemplate(t testing.TB, text, configuration string, opts ...Option) (map[string]any, string) {
 	t.Helper()
-	g, err := NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text, "_names.tpl": `{{define "tail"}}-tail{{end}}`}), "x.yaml", opts...)).Build()
+	g, err := NewBuilder().Add("web", Template(newFiles(map[string]string{"x.yaml": text, "_names.tpl": `{{define "tail"}}-tail{{end}}`}), "x.yaml", opts...)).Build()
 	if err != nil {
 		return nil, err.Error()
 	}
-	c := newCluster()
-	w := walkItem(t, g, withConfig("shop-item", configuration), c)
+	c := newFakeSession()
+	w := visitItem(t, g, newItemWithConfig("shop-item", configuration), c)
 	for _, obj := range c.objects {
-		if w.ready() {
+		if w.isReady() {
 			return obj.Object, "ready"
 		}
 	}
-	if w.ready() {
+	if w.isReady() {
 		return nil, "ready"
 	}
 	return nil, w.err().Error()
@@ -66,7 +66,7 @@ func TestTemplate(t *testing.T) {
 		"values of WithData":                {"data: {a: {{.Data.n}}}", `{}`, map[string]any{"a": int64(7)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obj, state := rendered(t, header+test.text, test.config, data)
+			obj, state := renderTemplate(t, header+test.text, test.config, data)
 			if state != "ready" {
 				t.Fatalf("state = %q, want ready", state)
 			}
@@ -77,25 +77,25 @@ func TestTemplate(t *testing.T) {
 	}
 	t.Run("empty documents of a template are omitted [Y26]", func(t *testing.T) {
 		text := "---\n" + header + "--- # next\n{{if false}}\nx: y\n{{end}}\n---\n# nothing\n---\napiVersion: apps/v1\nkind: Deployment\n"
-		c := newCluster()
-		g := build(t, NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
-		walkItem(t, g, itemNamed("a"), c)
-		if names := c.names(); len(names) != 2 || names[0] != "ConfigMap x" || !strings.HasPrefix(names[1], "Deployment web-") {
+		c := newFakeSession()
+		g := mustBuild(t, NewBuilder().Add("web", Template(newFiles(map[string]string{"x.yaml": text}), "x.yaml")))
+		visitItem(t, g, newItem("a"), c)
+		if names := c.listNames(); len(names) != 2 || names[0] != "ConfigMap x" || !strings.HasPrefix(names[1], "Deployment web-") {
 			t.Errorf("objects = %v, want ConfigMap x and Deployment web-…", names)
 		}
 	})
 	t.Run("templates use names and objects of requirements", func(t *testing.T) {
-		c := newCluster()
+		c := newFakeSession()
 		text := header + "data: {a: '{{.NameOf \"config\"}} {{(.Output \"config\").metadata.namespace}} {{.Value \"word\"}}'}"
-		word := does(func(ctx context.Context) error { return SetOutput(ctx, "hi") })
-		g := build(t, NewGraph().Add("config", Object(statefulSet)).Add("word", word).Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml"), "config", "word"))
-		w := walkItem(t, g, withConfig("a", `{"Replicas":1}`), c)
+		word := newExternal(func(ctx context.Context) error { return SetOutput(ctx, "hi") })
+		g := mustBuild(t, NewBuilder().Add("config", Object(newStatefulSet)).Add("word", word).Add("web", Template(newFiles(map[string]string{"x.yaml": text}), "x.yaml"), "config", "word"))
+		w := visitItem(t, g, newItemWithConfig("a", `{"Replicas":1}`), c)
 		for ref, obj := range c.objects {
 			if got, _, _ := unstructured.NestedString(obj.Object, "data", "a"); ref.Kind == "ConfigMap" && got != "db default hi" {
 				t.Errorf("data.a = %q, want %q", got, "db default hi")
 			}
 		}
-		if !w.ready() {
+		if !w.isReady() {
 			t.Error(w.err())
 		}
 	})
@@ -125,7 +125,7 @@ func TestTemplateErrors(t *testing.T) {
 		"required":                                  {`{{required "size is missing" .Config.size}}`, `{"size":""}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <required "size is missing" .Config.size>: error calling required: size is missing`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, state := rendered(t, test.text, test.config)
+			_, state := renderTemplate(t, test.text, test.config)
 			if _, tail, cut := strings.Cut(test.want, "…"); cut {
 				if !strings.HasSuffix(state, tail) {
 					t.Errorf("state = %q, want the suffix %q", state, tail)
@@ -138,20 +138,20 @@ func TestTemplateErrors(t *testing.T) {
 		})
 	}
 	t.Run("a missing file is found when the graph is built [Y27, Y28]", func(t *testing.T) {
-		_, err := NewGraph().Add("web", Template(files(nil), "x.yaml")).Build()
+		_, err := NewBuilder().Add("web", Template(newFiles(nil), "x.yaml")).Build()
 		want := in + "template templates/x.yaml: open templates/x.yaml: file does not exist"
 		if err == nil || err.Error() != want {
 			t.Error(err)
 		}
-		if _, err := NewGraph().Add("web", Template(nil, "x.yaml")).Build(); err == nil || !strings.Contains(err.Error(), "the file system is nil") {
+		if _, err := NewBuilder().Add("web", Template(nil, "x.yaml")).Build(); err == nil || !strings.Contains(err.Error(), "the file system is nil") {
 			t.Error(err)
 		}
 	})
 	t.Run("an error of the function of WithData is returned", func(t *testing.T) {
-		if _, state := rendered(t, header, `{}`, WithData(func(context.Context) (any, error) { return nil, errors.New("no") })); state != "component web: no" {
+		if _, state := renderTemplate(t, header, `{}`, WithData(func(context.Context) (any, error) { return nil, errors.New("no") })); state != "component web: no" {
 			t.Errorf("state = %q, want the error of the function", state)
 		}
-		if _, state := rendered(t, header, `{}`, WithData(nil)); !strings.Contains(state, "WithData: the function is nil") {
+		if _, state := renderTemplate(t, header, `{}`, WithData(nil)); !strings.Contains(state, "WithData: the function is nil") {
 			t.Errorf("state = %q, want an error about the function", state)
 		}
 	})
@@ -176,14 +176,14 @@ func TestTemplateFunctionsLimitTheirResult(t *testing.T) {
 		`nindent 256 (join "\n" .Config.list)`:                     "indent",
 	} {
 		t.Run(call, func(t *testing.T) {
-			_, state := rendered(t, header+"data:\n  a: {{"+call+"}}", config)
+			_, state := renderTemplate(t, header+"data:\n  a: {{"+call+"}}", config)
 			if !strings.HasSuffix(state, want+": want at most 1048576 characters in total") {
 				t.Error(state[max(0, len(state)-200):])
 			}
 		})
 	}
 	t.Run("an invalid regular expression is an error", func(t *testing.T) {
-		if _, state := rendered(t, header+`data: {a: {{regexReplaceAll "(" "a" "b"}}}`, `{}`); !strings.Contains(state, "error parsing regexp: missing closing )") {
+		if _, state := renderTemplate(t, header+`data: {a: {{regexReplaceAll "(" "a" "b"}}}`, `{}`); !strings.Contains(state, "error parsing regexp: missing closing )") {
 			t.Errorf("state = %q, want an error about the expression", state)
 		}
 	})
@@ -215,16 +215,16 @@ func FuzzTemplate(f *testing.F) {
 		if len(text) > 1<<10 || len(configuration) > 1<<10 {
 			return
 		}
-		g, err := NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml", kinds)).Build()
+		g, err := NewBuilder().Add("web", Template(newFiles(map[string]string{"x.yaml": text}), "x.yaml", kinds)).Build()
 		if err != nil {
 			return
 		}
-		began, first := time.Now(), newCluster()
+		began, first := time.Now(), newFakeSession()
 		fault := renderOnce(t, g, configuration, first)
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("took %s", took)
 		}
-		second := newCluster()
+		second := newFakeSession()
 		if again := renderOnce(t, g, configuration, second); again != fault || !reflect.DeepEqual(first.objects, second.objects) {
 			t.Errorf("first %q %v\nthen %q %v", fault, first.objects, again, second.objects)
 		}
@@ -233,9 +233,9 @@ func FuzzTemplate(f *testing.F) {
 
 // renderOnce renders the templates of the graph once. It checks the error and the size of the objects, and returns the
 // text of the error.
-func renderOnce(t *testing.T, g *Graph, configuration string, c *cluster) string {
+func renderOnce(t *testing.T, g *Graph, configuration string, c *fakeSession) string {
 	t.Helper()
-	err := walkItem(t, g, withConfig("a", configuration), c).err()
+	err := visitItem(t, g, newItemWithConfig("a", configuration), c).err()
 	size := 0
 	for _, obj := range c.objects {
 		raw, err := obj.MarshalJSON()

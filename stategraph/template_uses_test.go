@@ -26,7 +26,7 @@ func TestTemplateUses(t *testing.T) {
 			if strings.Contains(tc.text, "broken") {
 				partial = `{{define "broken"}}{{template "absent"}}{{end}}`
 			}
-			_, err := NewGraph().Add("c", Template(files(map[string]string{"x.yaml": tc.text, "_labels.tpl": partial}), "x.yaml")).Build()
+			_, err := NewBuilder().Add("c", Template(newFiles(map[string]string{"x.yaml": tc.text, "_labels.tpl": partial}), "x.yaml")).Build()
 			switch {
 			case tc.want == "" && err != nil:
 				t.Error(err)

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// wordMap returns a ConfigMap with the Word in the configuration of the item.
-func wordMap(ctx context.Context) (*corev1.ConfigMap, error) {
+// newWordConfigMap returns a ConfigMap with the Word in the configuration of the item.
+func newWordConfigMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	c, err := Config[config](ctx)
 	if err != nil {
 		return nil, err
 	}
-	return configMap("settings", map[string]string{"word": c.Word}), nil
+	return newConfigMap("settings", map[string]string{"word": c.Word}), nil
 }
 
 func TestVersioned(t *testing.T) {
@@ -30,15 +30,15 @@ func TestVersioned(t *testing.T) {
 		name, err := Name(ctx, "config")
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "user"}, StringData: map[string]string{"config": name}}, err
 	})
-	g := build(t, NewGraph().Add("config", Versioned(wordMap)).Add("use", use, "config").Add("other", Object(oneConfigMap)))
-	c := newCluster()
+	g := mustBuild(t, NewBuilder().Add("config", Versioned(newWordConfigMap)).Add("use", use, "config").Add("other", Object(newUnnamedConfigMap)))
+	c := newFakeSession()
 	names := func(word string) []string {
 		t.Helper()
-		if w := walkItem(t, g, withConfig("a", fmt.Sprintf(`{"Word":%q}`, word)), c); !w.ready() {
+		if w := visitItem(t, g, newItemWithConfig("a", fmt.Sprintf(`{"Word":%q}`, word)), c); !w.isReady() {
 			t.Fatal(w.err())
 		}
 		var out []string
-		for _, name := range c.names() {
+		for _, name := range c.listNames() {
 			if strings.HasPrefix(name, "ConfigMap settings-") {
 				out = append(out, name)
 			}
@@ -73,11 +73,11 @@ func TestVersioned(t *testing.T) {
 				return &corev1.Secret{StringData: map[string]string{key: "x"}}, nil
 			}
 		}
-		c := newCluster()
+		c := newFakeSession()
 		for _, key := range []string{"a", "b", "a"} {
-			walkItem(t, build(t, NewGraph().Add("s", Versioned(body(key)))), itemNamed("a"), c)
+			visitItem(t, mustBuild(t, NewBuilder().Add("s", Versioned(body(key)))), newItem("a"), c)
 		}
-		if got := c.names(); len(got) != 2 || !strings.HasPrefix(got[0], "Secret s-") {
+		if got := c.listNames(); len(got) != 2 || !strings.HasPrefix(got[0], "Secret s-") {
 			t.Errorf("objects = %v, want two Secrets s-…", got)
 		}
 	})
@@ -89,23 +89,23 @@ func TestVersioned(t *testing.T) {
 				return s, nil
 			})
 		}
-		plain := configMap("c", map[string]string{"a": "x"})
-		binary := configMap("c", map[string]string{"a": "x"})
+		plain := newConfigMap("c", map[string]string{"a": "x"})
+		binary := newConfigMap("c", map[string]string{"a": "x"})
 		binary.BinaryData = map[string][]byte{"b": []byte("y")}
-		c := newCluster()
+		c := newFakeSession()
 		for _, r := range []Resource{
 			secret(func(*corev1.Secret) {}), secret(func(s *corev1.Secret) { s.Type = "example.com/key" }),
 			Versioned(func(context.Context) (*corev1.ConfigMap, error) { return plain, nil }),
 			Versioned(func(context.Context) (*corev1.ConfigMap, error) { return binary, nil }),
 		} {
-			walkItem(t, build(t, NewGraph().Add("s", r)), itemNamed("a"), c)
+			visitItem(t, mustBuild(t, NewBuilder().Add("s", r)), newItem("a"), c)
 		}
-		if got := c.names(); len(got) != 4 {
+		if got := c.listNames(); len(got) != 4 {
 			t.Errorf("four contents are %v", got)
 		}
 	})
 	t.Run("the earlier object is kept until all its dependents are ready [Yx4]", func(t *testing.T) {
-		g := build(t, NewGraph().Add("config", Versioned(wordMap)).Add("pods", stub{}, "config").Add("web", stub{}, "pods").Add("other", stub{}))
+		g := mustBuild(t, NewBuilder().Add("config", Versioned(newWordConfigMap)).Add("pods", stubResource{}, "config").Add("web", stubResource{}, "pods").Add("other", stubResource{}))
 		for name, test := range map[string]struct {
 			says map[string]string
 			want bool
@@ -116,11 +116,11 @@ func TestVersioned(t *testing.T) {
 			"the component itself is not ready":   {map[string]string{"config": "!no"}, false},
 			"an unrelated component is not ready": {map[string]string{"other": "!no"}, true},
 		} {
-			w, _ := walkOf(t, g, 1, test.says)
-			if got := w.prunable("config"); got != test.want {
+			w, _ := runWalk(t, g, 1, test.says)
+			if got := w.canPrune("config"); got != test.want {
 				t.Errorf("%s: may go %t, want %t", name, got, test.want)
 			}
-			if got := w.prunable("left-the-graph"); got != (len(test.says) == 0) {
+			if got := w.canPrune("left-the-graph"); got != (len(test.says) == 0) {
 				t.Errorf("%s: a component that left may go %t", name, got)
 			}
 		}
@@ -148,69 +148,69 @@ func TestForEach(t *testing.T) {
 		}
 		return &corev1.ConfigMap{Data: map[string]string{"zone": z.Name, "instance": Instance(ctx)}}, nil
 	})
-	walk := func(t *testing.T, word string, unready ...string) (*walked, *cluster) {
+	walk := func(t *testing.T, word string, unready ...string) (*walkResult, *fakeSession) {
 		t.Helper()
-		c := newCluster()
+		c := newFakeSession()
 		for _, name := range unready {
 			c.unready[name] = "starts"
 		}
-		return walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, each))), withConfig("i", fmt.Sprintf(`{"Word":%q}`, word)), c), c
+		return visitItem(t, mustBuild(t, NewBuilder().Add("pool", ForEach(zones, nameOf, each))), newItemWithConfig("i", fmt.Sprintf(`{"Word":%q}`, word)), c), c
 	}
 	t.Run("each element yields an instance with its own label and name [Yx6]", func(t *testing.T) {
 		w, c := walk(t, "a,b,c/d")
-		if !w.ready() || len(c.objects) != 3 || c.applied["pool"] != 1 {
-			t.Fatal(w.err(), c.names())
+		if !w.isReady() || len(c.objects) != 3 || c.applied["pool"] != 1 {
+			t.Fatal(w.err(), c.listNames())
 		}
 		for _, obj := range c.objects {
 			data, _, _ := unstructured.NestedStringMap(obj.Object, "data")
-			if instanceOf(obj) != data["zone"] || data["instance"] != data["zone"] || obj.GetLabels()[LabelComponent] != "pool" {
+			if getInstance(obj) != data["zone"] || data["instance"] != data["zone"] || obj.GetLabels()[LabelComponent] != "pool" {
 				t.Errorf("%s: labels %v, data %v", obj.GetName(), obj.GetLabels(), data)
 			}
 		}
 	})
 	t.Run("a ForEach is ready when all instances are ready [Yx6]", func(t *testing.T) {
 		_, c := walk(t, "a,b")
-		name := strings.TrimPrefix(c.names()[1], "ConfigMap ")
+		name := strings.TrimPrefix(c.listNames()[1], "ConfigMap ")
 		w, _ := walk(t, "a,b", name)
-		if diff := cmp.Diff([]string{"pool Progressing ConfigMap " + name + ": starts"}, statesOf(w)); diff != "" {
+		if diff := cmp.Diff([]string{"pool Progressing ConfigMap " + name + ": starts"}, formatStates(w)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("each instance has its own outputs [Yx6]", func(t *testing.T) {
 		got := map[string]string{}
-		use := does(func(ctx context.Context) error {
+		use := newExternal(func(ctx context.Context) error {
 			all, err := Outputs[*corev1.ConfigMap](ctx, "pool")
 			for instance, obj := range all {
 				got[instance] = obj.Data["zone"]
 			}
 			return err
 		})
-		c := newCluster()
-		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, each)).Add("use", use, "pool")), withConfig("i", `{"Word":"a,b"}`), c)
-		if diff := cmp.Diff(map[string]string{"a": "a", "b": "b"}, got); diff != "" || !w.ready() {
+		c := newFakeSession()
+		w := visitItem(t, mustBuild(t, NewBuilder().Add("pool", ForEach(zones, nameOf, each)).Add("use", use, "pool")), newItemWithConfig("i", `{"Word":"a,b"}`), c)
+		if diff := cmp.Diff(map[string]string{"a": "a", "b": "b"}, got); diff != "" || !w.isReady() {
 			t.Error(diff, w.err())
 		}
 	})
 	t.Run("the number of instances is limited, and names must differ [Yx6]", func(t *testing.T) {
 		for word, want := range map[string]string{
-			strings.Repeat("x,", MaxInstances): "pool Failed 1001 instances, at most 1000 are allowed",
+			strings.Repeat("x,", maxInstances): "pool Failed 1001 instances, at most 1000 are allowed",
 			"a,a":                              `pool Failed two elements have the name "a"`,
 			"":                                 "pool Failed the name of an element is empty",
 		} {
 			w, c := walk(t, word)
-			if diff := cmp.Diff([]string{want}, statesOf(w)); diff != "" || len(c.objects) > 0 {
+			if diff := cmp.Diff([]string{want}, formatStates(w)); diff != "" || len(c.objects) > 0 {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		}
 	})
 	t.Run("errors name the instance", func(t *testing.T) {
 		wrong := Object(func(ctx context.Context) (*corev1.ConfigMap, error) { _, err := Element[int](ctx); return nil, err })
-		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, wrong)).Add("alone", wrong)), withConfig("i", `{"Word":"a"}`), newCluster())
+		w := visitItem(t, mustBuild(t, NewBuilder().Add("pool", ForEach(zones, nameOf, wrong)).Add("alone", wrong)), newItemWithConfig("i", `{"Word":"a"}`), newFakeSession())
 		want := []string{
 			`pool Failed instance "a": component pool: the element is a stategraph.zone, not a int`,
 			"alone Failed component alone has no elements, because it was not created by ForEach",
 		}
-		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
+		if diff := cmp.Diff(want, formatStates(w)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -244,29 +244,29 @@ func TestForEach(t *testing.T) {
 			"bad,bad2":         {nil, []string{`instance "bad": `, `instance "bad2": `}},
 			"a,bad,same,bad-2": {[]string{"a", "same"}, []string{`instance "bad": `, `instance "bad-2": `}},
 		} {
-			c := newCluster()
-			w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, flawed))), withConfig("i", fmt.Sprintf(`{"Word":%q}`, word)), c)
+			c := newFakeSession()
+			w := visitItem(t, mustBuild(t, NewBuilder().Add("pool", ForEach(zones, nameOf, flawed))), newItemWithConfig("i", fmt.Sprintf(`{"Word":%q}`, word)), c)
 			var applied []string
 			for _, obj := range c.objects {
-				applied = append(applied, instanceOf(obj))
+				applied = append(applied, getInstance(obj))
 			}
 			slices.Sort(applied)
 			if diff := cmp.Diff(want.applied, applied); diff != "" {
 				t.Errorf("%s: applied instances (-want +got):\n%s", word, diff)
 			}
 			for _, text := range want.says {
-				if got := statesOf(w); len(got) != 1 || !strings.Contains(got[0], "pool Failed") || !strings.Contains(got[0], text) {
+				if got := formatStates(w); len(got) != 1 || !strings.Contains(got[0], "pool Failed") || !strings.Contains(got[0], text) {
 					t.Errorf("%s: states %q, want %q", word, got, text)
 				}
 			}
-			if w.prunable("pool") {
+			if w.canPrune("pool") {
 				t.Errorf("%s: the objects of the component may be pruned", word)
 			}
 		}
 	})
 	t.Run("a ForEach cannot contain another ForEach", func(t *testing.T) {
-		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, ForEach(zones, nameOf, each)))), withConfig("i", `{"Word":"a"}`), newCluster())
-		if diff := cmp.Diff([]string{`pool Failed instance "a": a ForEach must not contain another ForEach`}, statesOf(w)); diff != "" {
+		w := visitItem(t, mustBuild(t, NewBuilder().Add("pool", ForEach(zones, nameOf, ForEach(zones, nameOf, each)))), newItemWithConfig("i", `{"Word":"a"}`), newFakeSession())
+		if diff := cmp.Diff([]string{`pool Failed instance "a": a ForEach must not contain another ForEach`}, formatStates(w)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})

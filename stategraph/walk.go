@@ -44,8 +44,8 @@ type visitor interface {
 	recheck(ctx context.Context, place int) (Readiness, error)
 }
 
-// walked is the result of a walk.
-type walked struct {
+// walkResult is the result of a walk.
+type walkResult struct {
 	graph *Graph
 	// states are in the order in which the components were added.
 	states []ComponentStatus
@@ -58,40 +58,40 @@ type walked struct {
 // not ready or has failed blocks only the nodes that require it. The walk ends when no visit is running and no other
 // node may be visited.
 type walk struct {
-	*walked
+	*walkResult
 
-	do visitor
+	visitor visitor
 
-	mu      sync.Mutex
-	changed sync.Cond  // signals changes of the fields `queue`, `running` and `over`
-	nodes   []progress // by index of the node
-	queue   []int      // the nodes that may be visited now
-	running int        // number of running visits
-	visited int        // number of completed visits
-	over    bool
+	mu       sync.Mutex
+	changed  sync.Cond      // signals changes of the fields `queue`, `running` and `finished`
+	nodes    []nodeProgress // by index of the node
+	queue    []int          // the nodes that may be visited now
+	running  int            // number of running visits
+	visited  int            // number of completed visits
+	finished bool
 }
 
-// progress is the progress of a node in a walk.
-type progress struct {
-	open   int16 // number of required nodes that are not ready yet
-	again  uint8 // number of rechecks
-	busy   bool  // the node is in the queue, or a visit of the node is running
-	missed bool  // an object of the node changed while `busy` was true
+// nodeProgress is the progress of a node in a walk.
+type nodeProgress struct {
+	unreadyCount     int16 // number of required nodes that are not ready yet
+	rechecks         uint8 // number of rechecks
+	busy             bool  // the node is in the queue, or a visit of the node is running
+	changedWhileBusy bool  // an object of the node changed while `busy` was true
 }
 
-// maxAgain is the maximum number of times that one walk rechecks a node. Without a limit, the walk might never end if
-// an object of the node changes all the time.
-const maxAgain = 20
+// maxRechecks is the maximum number of times that one walk rechecks a node. Without a limit, the walk might never end
+// if an object of the node changes all the time.
+const maxRechecks = 20
 
 func (g *Graph) newWalk(do visitor) *walk {
 	w := &walk{
-		walked: &walked{graph: g, states: make([]ComponentStatus, len(g.nodes)), errs: map[int]error{}},
-		do:     do, nodes: make([]progress, len(g.nodes)), queue: make([]int, 0, len(g.nodes)),
+		walkResult: &walkResult{graph: g, states: make([]ComponentStatus, len(g.nodes)), errs: map[int]error{}},
+		visitor:    do, nodes: make([]nodeProgress, len(g.nodes)), queue: make([]int, 0, len(g.nodes)),
 	}
 	w.changed.L = &w.mu
 	for place := range g.nodes {
 		w.states[place].Name = g.nodes[place].component
-		if w.nodes[place].open = int16(len(g.nodes[place].requires)); w.nodes[place].open == 0 { //nolint:gosec // at most MaxComponents
+		if w.nodes[place].unreadyCount = int16(len(g.nodes[place].requires)); w.nodes[place].unreadyCount == 0 { //nolint:gosec // at most MaxComponents
 			w.enqueue(place)
 		}
 	}
@@ -99,42 +99,42 @@ func (g *Graph) newWalk(do visitor) *walk {
 }
 
 const (
-	// aloneTime is the interval at which a walk with one worker decides whether to start more workers.
-	aloneTime = 50 * time.Microsecond
-	// quickVisits is the number of visits that one worker must complete within aloneTime to remain the only worker. If
-	// the visits are that fast, more workers would cost more time than they save.
-	quickVisits = 50
+	// singleWorkerInterval is the interval at which a walk with one worker decides whether to start more workers.
+	singleWorkerInterval = 50 * time.Microsecond
+	// singleWorkerVisits is the number of visits that one worker must complete within singleWorkerInterval to remain the
+	// only worker. If the visits are that fast, more workers would cost more time than they save.
+	singleWorkerVisits = 50
 )
 
 // run visits nodes, and returns when no further node can be visited. At most `parallel` nodes are visited at the same
 // time.
-func (w *walk) run(ctx context.Context, parallel int) *walked {
+func (w *walk) run(ctx context.Context, parallel int) *walkResult {
 	var group sync.WaitGroup
 	if others := min(parallel, len(w.states)) - 1; others > 0 {
 		before := 0
 		var timer *time.Timer
 		w.mu.Lock()
-		timer = time.AfterFunc(aloneTime, func() {
+		timer = time.AfterFunc(singleWorkerInterval, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			switch {
-			case w.over:
-			case w.visited-before >= quickVisits:
+			case w.finished:
+			case w.visited-before >= singleWorkerVisits:
 				before = w.visited
-				timer.Reset(aloneTime)
+				timer.Reset(singleWorkerInterval)
 			default:
 				for range others {
-					group.Go(func() { w.work(ctx) })
+					group.Go(func() { w.runWorker(ctx) })
 				}
 			}
 		})
 		w.mu.Unlock()
 		defer timer.Stop()
 	}
-	w.work(ctx)
+	w.runWorker(ctx)
 	group.Wait()
-	w.block()
-	return w.walked
+	w.setUnvisitedStates()
+	return w.walkResult
 }
 
 // enqueue adds a node to the queue. The caller holds the lock.
@@ -142,8 +142,9 @@ func (w *walk) enqueue(place int) {
 	w.queue, w.nodes[place].busy = append(w.queue, place), true
 }
 
-// work visits nodes until the queue is empty and no visit is running. A running visit may still add nodes to the queue.
-func (w *walk) work(ctx context.Context) {
+// runWorker visits nodes until the queue is empty and no visit is running. A running visit may still add nodes to the
+// queue.
+func (w *walk) runWorker(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
@@ -154,7 +155,7 @@ func (w *walk) work(ctx context.Context) {
 			w.ended, w.queue = context.Cause(ctx), nil
 		}
 		if len(w.queue) == 0 {
-			w.over = true
+			w.finished = true
 			w.changed.Broadcast()
 			return
 		}
@@ -163,28 +164,28 @@ func (w *walk) work(ctx context.Context) {
 		w.running++
 		again := w.states[place].State != ""
 		w.mu.Unlock()
-		readiness, err := visitSafely(ctx, w.do, place, again)
+		readiness, err := visitRecoveringPanic(ctx, w.visitor, place, again)
 		w.mu.Lock()
 		w.running--
 		w.visited++
-		w.done(place, readiness, err)
+		w.completeVisit(place, readiness, err)
 	}
 }
 
-// done records the result of a visit. If other nodes may be visited because of this result, done adds them to the
-// queue. The caller holds the lock.
-func (w *walk) done(place int, readiness Readiness, err error) {
+// completeVisit records the result of a visit. If other nodes may be visited because of this result, completeVisit adds
+// them to the queue. The caller holds the lock.
+func (w *walk) completeVisit(place int, readiness Readiness, err error) {
 	w.nodes[place].busy = false
-	w.note(place, readiness, err)
+	w.setState(place, readiness, err)
 	if w.states[place].State == StateReady {
 		for _, dependent := range w.graph.nodes[place].dependents {
-			if w.nodes[dependent].open--; w.nodes[dependent].open == 0 {
+			if w.nodes[dependent].unreadyCount--; w.nodes[dependent].unreadyCount == 0 {
 				w.enqueue(dependent)
 			}
 		}
 	}
-	if w.nodes[place].missed && w.running > 0 {
-		w.lookAgain(place)
+	if w.nodes[place].changedWhileBusy && w.running > 0 {
+		w.enqueueRecheck(place)
 	}
 	if len(w.queue) > 1 || w.running == 0 {
 		w.changed.Broadcast()
@@ -197,83 +198,83 @@ func (w *walk) done(place int, readiness Readiness, err error) {
 func (w *walk) isOpen(place int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.nodes[place].open == 0
+	return w.nodes[place].unreadyCount == 0
 }
 
-// news requests a recheck of a node because one of its objects has changed. It reports whether this walk will recheck
-// the node. If not, the next walk must check the node.
-func (w *walk) news(place int) bool {
+// requestRecheck requests a recheck of a node because one of its objects has changed. It reports whether this walk will
+// recheck the node. If not, the next walk must check the node.
+func (w *walk) requestRecheck(place int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.nodes[place].busy {
-		w.nodes[place].missed = true
+		w.nodes[place].changedWhileBusy = true
 		return false
 	}
-	if w.over || !w.lookAgain(place) {
+	if w.finished || !w.enqueueRecheck(place) {
 		return false
 	}
 	w.changed.Signal()
 	return true
 }
 
-// lookAgain adds a node to the queue for a recheck, if the node is not ready. It reports whether it added the node. The
-// caller holds the lock.
-func (w *walk) lookAgain(place int) bool {
+// enqueueRecheck adds a node to the queue for a recheck, if the node is not ready. It reports whether it added the
+// node. The caller holds the lock.
+func (w *walk) enqueueRecheck(place int) bool {
 	node := &w.nodes[place]
-	node.missed = false
-	if w.states[place].State != StateProgressing || node.again == maxAgain {
+	node.changedWhileBusy = false
+	if w.states[place].State != StateProgressing || node.rechecks == maxRechecks {
 		return false
 	}
-	node.again++
+	node.rechecks++
 	w.enqueue(place)
 	return true
 }
 
-// visitSafely visits or rechecks a node, and converts a panic to an error.
-func visitSafely(ctx context.Context, do visitor, place int, again bool) (readiness Readiness, err error) {
-	defer recovered(&err)
+// visitRecoveringPanic visits or rechecks a node, and converts a panic to an error.
+func visitRecoveringPanic(ctx context.Context, do visitor, place int, again bool) (readiness Readiness, err error) {
+	defer recoverPanic(&err)
 	if again {
 		return do.recheck(ctx, place)
 	}
 	return do.visit(ctx, place)
 }
 
-// note records the result of a visit.
-func (w *walked) note(place int, readiness Readiness, err error) {
+// setState records the result of a visit.
+func (w *walkResult) setState(place int, readiness Readiness, err error) {
 	state := &w.states[place]
 	switch {
 	case err != nil:
-		state.State, state.Reason, w.errs[place] = StateFailed, line(message(err)), err
+		state.State, state.Reason, w.errs[place] = StateFailed, toLine(formatError(err)), err
 	case readiness.Ready:
 		state.State, state.Reason = StateReady, ""
 	default:
-		state.State, state.Reason = StateProgressing, line(readiness.Reason)
+		state.State, state.Reason = StateProgressing, toLine(readiness.Reason)
 		if state.Reason == "" {
 			state.Reason = "not ready yet"
 		}
 	}
 }
 
-// block sets the states of the nodes that were not visited. The state is Blocked if a required node is not ready.
-// Otherwise the walk ended before it reached the node, and the state is Progressing.
-func (w *walked) block() {
+// setUnvisitedStates sets the states of the nodes that were not visited. The state is Blocked if a required node is not
+// ready. Otherwise the walk ended before it reached the node, and the state is Progressing.
+func (w *walkResult) setUnvisitedStates() {
 	for _, place := range w.graph.order {
 		state := &w.states[place]
 		if state.State != "" {
 			continue
 		}
-		blockers := w.blockers(place)
+		blockers := w.findBlockers(place)
 		if len(blockers) == 0 {
-			state.State, state.Reason = StateProgressing, line(fmt.Sprintf("the run ended before the component was visited: %v", w.ended))
+			state.State, state.Reason = StateProgressing, toLine(fmt.Sprintf("the run ended before the component was visited: %v", w.ended))
 			continue
 		}
-		state.State, state.BlockedBy = StateBlocked, w.graph.names(blockers)
+		state.State, state.BlockedBy = StateBlocked, w.graph.toNames(blockers)
 	}
 }
 
-// blockers returns the nodes that a node waits for. If a required node is itself blocked, the result contains the
+// findBlockers returns the nodes that a node waits for. If a required node is itself blocked, the result contains the
 // blockers of that node instead.
-func (w *walked) blockers(place int) []int {
+func (w *walkResult) findBlockers(place int) []int {
 	var out []int
 	for _, required := range w.graph.nodes[place].requires {
 		switch w.states[required].State {
@@ -290,8 +291,8 @@ func (w *walked) blockers(place int) []int {
 	return slices.Compact(out)
 }
 
-// failures returns the errors of all failed nodes, in the order in which the nodes were added.
-func (w *walked) failures() (errs []error) {
+// listErrors returns the errors of all failed nodes, in the order in which the nodes were added.
+func (w *walkResult) listErrors() (errs []error) {
 	for place := range w.states {
 		if err := w.errs[place]; err != nil {
 			errs = append(errs, fmt.Errorf("component %s: %w", w.states[place].Name, err))
@@ -301,14 +302,14 @@ func (w *walked) failures() (errs []error) {
 }
 
 // err joins the errors of all failed nodes, and the reason why the walk ended early. It returns nil if there are none.
-func (w *walked) err() error { return errors.Join(append(w.failures(), w.ended)...) }
+func (w *walkResult) err() error { return errors.Join(append(w.listErrors(), w.ended)...) }
 
-// moving reports whether the state of at least one component is Progressing.
-func (w *walked) moving() bool {
+// isProgressing reports whether the state of at least one component is Progressing.
+func (w *walkResult) isProgressing() bool {
 	return slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
 }
 
-// ready reports whether all nodes are ready.
-func (w *walked) ready() bool {
+// isReady reports whether all nodes are ready.
+func (w *walkResult) isReady() bool {
 	return !slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State != StateReady })
 }

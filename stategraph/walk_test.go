@@ -15,20 +15,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stub is a resource that does nothing.
-type stub struct{}
+// stubResource is a resource that does nothing.
+type stubResource struct{}
 
-func (stub) Reconcile(context.Context) error          { return nil }
-func (stub) Ready(context.Context) (Readiness, error) { return Ready(), nil }
-func (stub) Listeners() []Listener                    { return []Listener{Poll(minEvery)} }
+func (stubResource) Reconcile(context.Context) error          { return nil }
+func (stubResource) Ready(context.Context) (Readiness, error) { return Ready(), nil }
+func (stubResource) Listeners() []Listener                    { return []Listener{Poll(minInterval)} }
 
-// graphOf builds a graph from lines such as "c: a b", which adds a component c that requires a and b.
-func graphOf(t testing.TB, lines ...string) *Graph {
+// buildGraph builds a graph from lines such as "c: a b", which adds a component c that requires a and b.
+func buildGraph(t testing.TB, lines ...string) *Graph {
 	t.Helper()
-	b := NewGraph()
+	b := NewBuilder()
 	for _, l := range lines {
 		name, requires, _ := strings.Cut(l, ":")
-		b.Add(name, stub{}, strings.Fields(requires)...)
+		b.Add(name, stubResource{}, strings.Fields(requires)...)
 	}
 	g, err := b.Build()
 	if err != nil {
@@ -37,11 +37,12 @@ func graphOf(t testing.TB, lines ...string) *Graph {
 	return g
 }
 
-// script is a visitor that returns predefined results. The map `says` contains the result for the name of each node: ""
-// means ready, a text that begins with "!" is an error, and any other text is the reason why the node is not ready.
-type script struct {
-	graph *Graph
-	says  map[string]string
+// scriptedVisitor is a visitor that returns predefined results. The map `says` contains the result for the name of each
+// node: "" means ready, a text that begins with "!" is an error, and any other text is the reason why the node is not
+// ready.
+type scriptedVisitor struct {
+	graph   *Graph
+	results map[string]string
 
 	mu      sync.Mutex
 	order   []string
@@ -49,11 +50,11 @@ type script struct {
 	most    atomic.Int64
 }
 
-func (s *script) recheck(ctx context.Context, place int) (Readiness, error) {
+func (s *scriptedVisitor) recheck(ctx context.Context, place int) (Readiness, error) {
 	return s.visit(ctx, place)
 }
 
-func (s *script) visit(_ context.Context, place int) (Readiness, error) {
+func (s *scriptedVisitor) visit(_ context.Context, place int) (Readiness, error) {
 	now := s.running.Add(1)
 	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
 	}
@@ -62,7 +63,7 @@ func (s *script) visit(_ context.Context, place int) (Readiness, error) {
 	s.mu.Lock()
 	s.order = append(s.order, name)
 	s.mu.Unlock()
-	says := s.says[name]
+	says := s.results[name]
 	if reason, found := strings.CutPrefix(says, "!"); found {
 		return Readiness{}, errors.New(reason)
 	}
@@ -72,9 +73,9 @@ func (s *script) visit(_ context.Context, place int) (Readiness, error) {
 	return ReadyIf(says == "", says), nil
 }
 
-func walkOf(t testing.TB, g *Graph, parallel int, says map[string]string) (*walked, *script) {
+func runWalk(t testing.TB, g *Graph, parallel int, says map[string]string) (*walkResult, *scriptedVisitor) {
 	t.Helper()
-	s := &script{graph: g, says: says}
+	s := &scriptedVisitor{graph: g, results: says}
 	return g.newWalk(s).run(t.Context(), parallel), s
 }
 
@@ -112,8 +113,8 @@ func TestWalk(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w, _ := walkOf(t, graphOf(t, test.graph...), 2, test.says)
-			if diff := cmp.Diff(test.want, statesOf(w)); diff != "" {
+			w, _ := runWalk(t, buildGraph(t, test.graph...), 2, test.says)
+			if diff := cmp.Diff(test.want, formatStates(w)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got := fmt.Sprint(w.err()); test.err == "" && w.err() != nil || test.err != "" && got != test.err {
@@ -123,8 +124,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// statesOf formats each state as one line.
-func statesOf(w *walked) []string {
+// formatStates formats each state as one line.
+func formatStates(w *walkResult) []string {
 	var out []string
 	for _, s := range w.states {
 		text := fmt.Sprintf("%s %s %s", s.Name, s.State, s.Reason)
@@ -138,9 +139,9 @@ func statesOf(w *walked) []string {
 
 func TestWalkIsDeterministic(t *testing.T) {
 	t.Run("the nodes are visited in the order of the graph [Y3]", func(t *testing.T) {
-		g := graphOf(t, "d: b c", "c: a", "b: a", "a", "e")
+		g := buildGraph(t, "d: b c", "c: a", "b: a", "a", "e")
 		for range 20 {
-			_, s := walkOf(t, g, 1, nil)
+			_, s := runWalk(t, g, 1, nil)
 			if diff := cmp.Diff(g.Order(), s.order); diff != "" {
 				t.Fatalf("-want +got:\n%s", diff)
 			}
@@ -151,15 +152,15 @@ func TestWalkIsDeterministic(t *testing.T) {
 	})
 }
 
-// gate is a visitor whose visits block until a given number of visits are running at the same time.
-type gate struct {
-	script
+// blockingVisitor is a visitor whose visits block until a given number of visits are running at the same time.
+type blockingVisitor struct {
+	scriptedVisitor
 	want    int64
 	open    chan struct{}
 	entered atomic.Int64
 }
 
-func (g *gate) visit(ctx context.Context, place int) (Readiness, error) {
+func (g *blockingVisitor) visit(ctx context.Context, place int) (Readiness, error) {
 	defer g.running.Add(-1)
 	now := g.running.Add(1)
 	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
@@ -183,21 +184,21 @@ func TestWalkLimitsConcurrency(t *testing.T) {
 	for i := range 20 {
 		lines = append(lines, fmt.Sprintf("n%d", i))
 	}
-	g := graphOf(t, lines...)
-	s := &gate{script: script{graph: g}, want: 4, open: make(chan struct{})}
+	g := buildGraph(t, lines...)
+	s := &blockingVisitor{scriptedVisitor: scriptedVisitor{graph: g}, want: 4, open: make(chan struct{})}
 	w := g.newWalk(s).run(t.Context(), 4) // returns only if four visits run at the same time
-	if !w.ready() || s.most.Load() != 4 {
-		t.Errorf("ready %t, at most %d at once, want 4", w.ready(), s.most.Load())
+	if !w.isReady() || s.most.Load() != 4 {
+		t.Errorf("ready %t, at most %d at once, want 4", w.isReady(), s.most.Load())
 	}
 }
 
 func TestWalkStopsWithContext(t *testing.T) {
-	g := graphOf(t, "a", "b: a", "c: b")
+	g := buildGraph(t, "a", "b: a", "c: b")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := &ending{script: script{graph: g}, end: func() { cancel(errors.New("aborted")) }}
+	s := &callbackVisitor{scriptedVisitor: scriptedVisitor{graph: g}, end: func() { cancel(errors.New("aborted")) }}
 	w := g.newWalk(s).run(ctx, 1)
 	want := []string{"a Ready", "b Progressing the run ended before the component was visited: aborted", "c Blocked by [b]"}
-	if diff := cmp.Diff(want, statesOf(w)); diff != "" {
+	if diff := cmp.Diff(want, formatStates(w)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if w.err() == nil || w.err().Error() != "aborted" {
@@ -205,10 +206,13 @@ func TestWalkStopsWithContext(t *testing.T) {
 	}
 }
 
-// ending is a visitor whose first visit calls the function `end`.
-type ending struct {
-	script
+// callbackVisitor is a visitor whose first visit calls the function `end`.
+type callbackVisitor struct {
+	scriptedVisitor
 	end func()
 }
 
-func (e *ending) visit(context.Context, int) (Readiness, error) { e.end(); return Ready(), nil }
+func (e *callbackVisitor) visit(context.Context, int) (Readiness, error) {
+	e.end()
+	return Ready(), nil
+}

@@ -21,16 +21,16 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// largeServer starts a server with responses that are so large that each of them needs a part of both budgets.
-func largeServer(t *testing.T) *hostile.Server {
+// newLargeServer starts a server with responses that are so large that each of them needs a part of both budgets.
+func newLargeServer(t *testing.T) *hostile.Server {
 	t.Helper()
-	return hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(50_000)))
+	return newHostileServer(t, hostile.When(hostile.Not(hostile.IsDiscovery), hostile.ManyValues(50_000)))
 }
 
-// exhaust uses up the whole reading budget or decoding budget of the pool until the function `release` is called.
-func exhaust(t *testing.T, p *targets.Pool, budget string) (release func()) {
+// fillBudget uses up the whole reading budget or decoding budget of the pool until the function `release` is called.
+func fillBudget(t *testing.T, p *targets.Pool, budget string) (release func()) {
 	t.Helper()
-	c := get(t, p, resolved("greedy", string(largeServer(t).Kubeconfig("t"))))
+	c := getClient(t, p, newResolvedTarget("greedy", string(newLargeServer(t).Kubeconfig("t"))))
 	ctx, end := targets.ReserveMemory(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Config().Host+"/api/v1/namespaces/default/configmaps/a", http.NoBody)
 	if err != nil {
@@ -66,16 +66,16 @@ func TestTargetsAreHealthyDuringWaits(t *testing.T) {
 		t.Run("a target counts as good while a response waits for memory for "+budget+" [F4]", func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			p := newPool(t, targets.PoolOptions{Clock: clk, Limits: limits[budget]})
-			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
-			c := get(t, p, target)
-			release := exhaust(t, p, budget)
+			target := newResolvedTarget("patient", string(newLargeServer(t).Kubeconfig("t")))
+			c := getClient(t, p, target)
+			release := fillBudget(t, p, budget)
 			for i := range 3 {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				done := make(chan error)
 				go func() { done <- c.Get(ctx, key, &corev1.ConfigMap{}) }()
-				await(t, func() bool { return metrics(t, p)[waits] == float64(i+1) })
+				waitUntil(t, func() bool { return getMetrics(t, p)[waits] == float64(i+1) })
 				clk.SetTime(clk.Now().Add(10 * time.Second))
-				if h := p.Health(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthGood {
+				if h := p.GetHealth(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthGood {
 					t.Errorf("the target counts as %s while its answer waits", h)
 				}
 				cancel(context.DeadlineExceeded)
@@ -88,9 +88,9 @@ func TestTargetsAreHealthyDuringWaits(t *testing.T) {
 		})
 		t.Run("a target can be used after a response did not get memory for "+budget+" [F4]", func(t *testing.T) {
 			p := newPool(t, targets.PoolOptions{RequestTimeout: 2 * time.Second, Limits: limits[budget]})
-			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
-			c := get(t, p, target)
-			exhaust(t, p, budget)
+			target := newResolvedTarget("patient", string(newLargeServer(t).Kubeconfig("t")))
+			c := getClient(t, p, target)
+			fillBudget(t, p, budget)
 			var wg sync.WaitGroup
 			for range 3 {
 				wg.Go(func() { wantNamed(t, c.Get(t.Context(), key, &corev1.ConfigMap{})) })
@@ -102,22 +102,22 @@ func TestTargetsAreHealthyDuringWaits(t *testing.T) {
 		})
 	}
 	t.Run("a target does not count as unreachable while a discovery waits for memory for decoding [F4]", func(t *testing.T) {
-		p := newPool(t, targets.PoolOptions{ConnectTimeout: testtime.Stretch(time.Second), GetTimeout: 200 * time.Millisecond, Limits: limits["decoding"]})
-		release := exhaust(t, p, "decoding")
-		target := resolved("patient", string(hostileServer(t, hostile.Groups(900, true)).Kubeconfig("t")))
+		p := newPool(t, targets.PoolOptions{ConnectTimeout: testtime.ScaleTimeout(time.Second), GetTimeout: 200 * time.Millisecond, Limits: limits["decoding"]})
+		release := fillBudget(t, p, "decoding")
+		target := newResolvedTarget("patient", string(newHostileServer(t, hostile.AddGroups(900, true)).Kubeconfig("t")))
 		connecting := func() bool {
 			_, err := p.Get(t.Context(), target)
 			return err != nil
 		}
-		waits := func() float64 { return metrics(t, p)[`deployerkit_target_budget_waits_total{decoding}`] }
-		await(t, func() bool { return connecting() && waits() >= 2 }) // the second attempt follows the first without a pause
-		if h := p.Health(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthUnknown {
+		waits := func() float64 { return getMetrics(t, p)[`deployerkit_target_budget_waits_total{decoding}`] }
+		waitUntil(t, func() bool { return connecting() && waits() >= 2 }) // the second attempt follows the first without a pause
+		if h := p.GetHealth(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthUnknown {
 			t.Errorf("the target counts as %s", h)
 		}
-		if n := metrics(t, p)[`deployerkit_target_client_events_total{unreachable}`]; n != 0 {
+		if n := getMetrics(t, p)[`deployerkit_target_client_events_total{unreachable}`]; n != 0 {
 			t.Errorf("the target was taken down %.0f times", n)
 		}
 		release()
-		await(t, func() bool { return !connecting() })
+		waitUntil(t, func() bool { return !connecting() })
 	})
 }

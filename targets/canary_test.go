@@ -63,36 +63,36 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSecretTextIsNeverShown checks that no error, log, metric or returned configuration contains secret text. Secret text is the
-// content of a Target or a Secret, a token, and a response that repeats a credential.
+// TestSecretTextIsNeverShown checks that no error, log, metric or returned configuration contains secret text. Secret
+// text is the content of a Target or a Secret, a token, and a response that repeats a credential.
 func TestSecretTextIsNeverShown(t *testing.T) {
 	from := logs.len()
-	ls, api := newLandscaper(), newAPI(t, canary, canary+"-1")
-	r, _, _ := setup(map[string]string{"kubeconfig": canary, "bad": canary + ": [" + canary})
+	ls, api := newFakeLandscaper(), newAPI(t, canary, canary+"-1")
+	r, _, _ := newTestResolver(map[string]string{"kubeconfig": canary, "bad": canary + ": [" + canary})
 	o := ls.options(targets.Policy{EnableOIDC: true, EnableSelf: true})
 	o.Resolver, o.ConnectTimeout = r, time.Second
 	o.Landscaper = &rest.Config{Host: api.URL, BearerToken: canary}
 	p := newPool(t, o)
 	inputs := map[string]string{
 		"old reference": `{"kubeconfig":{"secretRef":{"name":"creds"}}}`, "bad secret": `{"kubeconfig":{"secretRef":{"name":"creds","key":"bad"}}}`,
-		"a token": api.content(t, canary), "oidc": api.oidc(`,"audience":["x"]`), "self": `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`,
-		"no such host": at(t, dead(t)), "an audience": api.oidc(`,"audience":["` + canary + `",1]`), "text": canary, "JSON": `{"` + canary + `":`,
+		"a token": api.newContent(t, canary), "oidc": api.getOIDCConfig(`,"audience":["x"]`), "self": `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`,
+		"no such host": newTargetAt(t, getUnusedAddress(t)), "an audience": api.getOIDCConfig(`,"audience":["` + canary + `",1]`), "text": canary, "JSON": `{"` + canary + `":`,
 	}
-	for name, tc := range refusedKubeconfigs() {
+	for name, tc := range listInvalidKubeconfigs() {
 		inputs[name] = tc.text
 	}
 	var texts []string
 	for name, content := range inputs {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		c, err := p.Get(ctx, resolved(name, content))
+		c, err := p.Get(ctx, newResolvedTarget(name, content))
 		texts = append(texts, fmt.Sprintf("%v %+v %#v", err, err, err))
 		if c != nil {
 			texts = append(texts, fmt.Sprintf("%+v %#v", c.Config(), *c.Config()))
-			texts = append(texts, misuse(ctx, api, c)...)
+			texts = append(texts, runFailingCalls(ctx, api, c)...)
 		}
 		cancel()
 	}
-	texts = append(texts, logs.since(from), fmt.Sprint(metrics(t, p)))
+	texts = append(texts, logs.since(from), fmt.Sprint(getMetrics(t, p)))
 	if logs.since(from) == "" {
 		t.Error("nothing was logged, so the log proves nothing")
 	}
@@ -100,15 +100,15 @@ func TestSecretTextIsNeverShown(t *testing.T) {
 		if i := strings.Index(text, canary); i >= 0 {
 			t.Errorf("the canary shows: …%s…", text[max(0, i-200):min(len(text), i+100)])
 		}
-		if strings.Contains(text, encoded([]byte(canary))) {
+		if strings.Contains(text, encodeBase64([]byte(canary))) {
 			t.Error("the canary shows, encoded")
 		}
 	}
 }
 
-// misuse makes the server quote the token in an error, in a warning and in a redirect. It returns the errors of the
-// client.
-func misuse(ctx context.Context, api *fakeAPI, c *targets.Client) []string {
+// runFailingCalls makes the server quote the token in an error, in a warning and in a redirect. It returns the errors
+// of the client.
+func runFailingCalls(ctx context.Context, api *fakeAPI, c *targets.Client) []string {
 	answers := []func(http.ResponseWriter, string){
 		func(w http.ResponseWriter, token string) { http.Error(w, token, http.StatusBadRequest) },
 		func(w http.ResponseWriter, token string) {

@@ -23,9 +23,9 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
-// refusedAgainAfter is the minimum time between two reads of the same secret while the target rejects the credentials
-// in it.
-const refusedAgainAfter = 10 * time.Second
+// credentialsReadInterval is the minimum time between two reads of the same secret while the target rejects the
+// credentials in it.
+const credentialsReadInterval = 10 * time.Second
 
 // Client is the client of one target. All deploy items of the target share one Client, and it stays the same when
 // credentials change. The RESTMapper of a Client discovers the kinds of the target once. If a kind is unknown, it
@@ -79,7 +79,7 @@ func (c *Client) Pin() (release func(), ok bool) {
 		return func() {}, false
 	}
 	c.pins++
-	return sync.OnceFunc(func() { c.pool.unpin(c) }), true
+	return sync.OnceFunc(func() { c.pool.releasePin(c) }), true
 }
 
 // InvalidateCredentials reports that the target rejected the credentials. If the client uses tokens of a service
@@ -94,7 +94,7 @@ func (c *Client) InvalidateCredentials() {
 }
 
 // handleUnauthorized handles a response with code 401.
-func (c *Client) handleUnauthorized(l *link, token string) {
+func (c *Client) handleUnauthorized(l *credentialLink, token string) {
 	c.pool.metrics.countEvent("unauthorized")
 	if l.tokens != nil {
 		l.tokens.Forget(token)
@@ -102,7 +102,7 @@ func (c *Client) handleUnauthorized(l *link, token string) {
 	}
 	now := c.pool.options.Clock.Now()
 	c.mu.Lock()
-	again := c.transport.link.Load() != l || !c.forgotten.IsZero() && now.Sub(c.forgotten) < refusedAgainAfter
+	again := c.transport.link.Load() != l || !c.forgotten.IsZero() && now.Sub(c.forgotten) < credentialsReadInterval
 	if !again {
 		c.forgotten = now
 	}
@@ -121,7 +121,7 @@ func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	c := &Client{pool: p, key: m.key, serverID: m.serverID, hasFixedCredentials: m.tokens == nil, targets: map[types.NamespacedName]struct{}{}}
 	c.ctx, c.cancel = context.WithCancel(p.ctx)
 	c.transport = &transport{
-		health: &healthTracker{first: p.options.MinPause, most: p.options.MaxPause}, handleUnauthorized: c.handleUnauthorized, countRequest: p.metrics.countRequest,
+		health: &healthTracker{minPause: p.options.MinPause, maxPause: p.options.MaxPause}, handleUnauthorized: c.handleUnauthorized, countRequest: p.metrics.countRequest,
 		target: limits.NewTarget(limits.Options{
 			Limits: limits.Limits(p.options.Limits), Memory: p.memory, Owner: budget.Owner{Namespace: namespace, Target: m.key},
 			Path: m.access.getPath(), Timeout: p.options.RequestTimeout, Clock: p.options.Clock, CountExceeded: p.metrics.countExceeded,
@@ -151,7 +151,7 @@ func (c *Client) build() error {
 	if err != nil {
 		return err
 	}
-	c.mapper = &mapper{ctx: c.ctx, disco: &discoveryClient{DiscoveryClient: disco, limits: &c.pool.options.Limits, countExceeded: c.pool.metrics.countExceeded}, clk: c.pool.options.Clock, timeout: c.pool.options.ConnectTimeout, observed: c.pool.metrics.countDiscovery}
+	c.mapper = &mapper{ctx: c.ctx, disco: &discoveryClient{DiscoveryClient: disco, limits: &c.pool.options.Limits, countExceeded: c.pool.metrics.countExceeded}, clk: c.pool.options.Clock, timeout: c.pool.options.ConnectTimeout, countDiscovery: c.pool.metrics.countDiscovery}
 	create := func() (client.Client, error) {
 		return client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.options.Scheme, Mapper: c.mapper})
 	}
@@ -261,7 +261,7 @@ func (c *Client) connect(done context.CancelFunc) {
 // recordConnectError marks the target as down if an attempt to connect has failed. It ignores a failure if the
 // credentials were replaced during the attempt, if the target is already marked as down and the request was therefore
 // not sent, or if the deployer had no memory for the response in time.
-func (c *Client) recordConnectError(l *link, err error) {
+func (c *Client) recordConnectError(l *credentialLink, err error) {
 	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.transport.link.Load() != l {
 		return
 	}
@@ -286,7 +286,7 @@ func (c *Client) requestVersion() error {
 }
 
 // redactError removes the token from an error, because a hostile server may have sent the token back in its response.
-func (c *Client) redactError(l *link, err error) error {
+func (c *Client) redactError(l *credentialLink, err error) error {
 	token := l.fixedToken
 	if l.tokens != nil {
 		token, _ = l.tokens.GetCurrent()

@@ -58,7 +58,7 @@ var (
 // readContent reads the content of a Target by the rules of Landscaper. If the content is an object with a field
 // kubeconfig, oidcConfig or selfConfig, the first of these fields that is set is used. Any other content is a
 // kubeconfig. The content is not decoded into Landscaper's Go type, because this type no longer has the field
-// kubeconfig.secretRef.
+// newKubeconfig.secretRef.
 func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error) {
 	if t == nil || t.Target == nil {
 		return nil, newConfigError("target", "is missing")
@@ -194,7 +194,7 @@ func isAccountName(path string, value any, _ Policy) error {
 	return nil
 }
 
-// isAudience returns an error unless the value is a list of audiences without any audience of the Landscaper cluster.
+// isAudience checks that the value is a list of audiences without any audience of the Landscaper cluster.
 func isAudience(path string, value any, p Policy) error {
 	list, isList := value.([]any)
 	if !isList {

@@ -19,9 +19,9 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/token"
 )
 
-// link contains one set of credentials and the connections that were made with these credentials. A rotation creates a
-// new link, so that no request uses a connection that was authenticated with an old certificate.
-type link struct {
+// credentialLink contains one set of credentials and the connections that were made with these credentials. A rotation
+// creates a new link, so that no request uses a connection that was authenticated with an old certificate.
+type credentialLink struct {
 	transport  *http.Transport
 	fixedToken string        // a bearer token that does not change; empty if `tokens` is set or a client certificate is used
 	tokens     *token.Source // nil if the credentials do not change
@@ -29,7 +29,7 @@ type link struct {
 
 // newLink creates a link. cfg is the REST config that access.config returned. The link has its own transport, because
 // client-go never releases the transports that it creates.
-func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
+func newLink(cfg *rest.Config, tokens *token.Source) (*credentialLink, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
 	if len(cfg.CAData) > 0 {
 		conf.RootCAs = x509.NewCertPool()
@@ -46,28 +46,28 @@ func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
 		Proxy: cfg.Proxy, DialContext: cfg.Dial, TLSClientConfig: conf, DisableCompression: cfg.DisableCompression,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 	})
-	return &link{transport: transport, fixedToken: cfg.BearerToken, tokens: tokens}, nil
+	return &credentialLink{transport: transport, fixedToken: cfg.BearerToken, tokens: tokens}, nil
 }
 
-func (l *link) getToken(ctx context.Context) (string, error) {
+func (l *credentialLink) getToken(ctx context.Context) (string, error) {
 	if l.tokens == nil {
 		return l.fixedToken, nil
 	}
-	created, err := l.tokens.Token(ctx)
+	created, err := l.tokens.GetToken(ctx)
 	if errors.Is(err, token.ErrAccepted) {
 		return "", newConfigError("oidcConfig.audience", "is an audience of Landscaper's API server, so the token would also be valid there")
 	}
 	return created, err
 }
 
-// authenticated is a transport that adds a token to requests, and removes the token from responses, because client-go
+// tokenTransport is a transport that adds a token to requests, and removes the token from responses, because client-go
 // may log headers, and error responses may quote the request. The token may be empty.
-type authenticated struct {
+type tokenTransport struct {
 	next  http.RoundTripper
 	token string
 }
 
-func (a *authenticated) RoundTrip(req *http.Request) (*http.Response, error) {
+func (a *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Del("Authorization")
 	if a.token != "" {

@@ -33,7 +33,8 @@
 // If a target does not respond, the first call of Get waits for one second. After that, Get and all requests fail
 // immediately with an *UnreachableError, which contains the time until the next attempt. When credentials change, they
 // are replaced inside the client, so that watches and discovery data survive. A caller that uses the client for watches
-// should call Client.Pin. For programs that need a single client, RESTConfig applies the allow-list without a pool.
+// should call Client.Pin. For programs that need a single client, RESTConfigFromKubeconfig applies the allow-list
+// without a pool.
 //
 // The package logs nothing, has no flags, and works without a call of Pool.Start. A deployer that only needs target
 // selection can use MatchesSelectors and ValidateSelectors alone. The guide is docs/targets.md.

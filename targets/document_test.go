@@ -22,82 +22,86 @@ const (
 	readBudget = 16 << 20
 )
 
-// aliases returns a document that contains one long text once and refers to it with many aliases.
-func aliases(size int) string {
+// newAliases returns a document that contains one long text once and refers to it with many aliases.
+func newAliases(size int) string {
 	return "preferences:\n  a: &a \"" + strings.Repeat("x", size/2) + "\"\n  b: [" + strings.TrimSuffix(strings.Repeat("*a,", size/6), ",") + "]\n" +
-		kubeconfig(okCluster, okUser, "")
+		newKubeconfig(okCluster, okUser, "")
 }
 
-// fill returns a text that is as large as the largest Target. The text consists of `before`, as many copies of `piece`
-// as fit, and `after`.
-func fill(before, piece, after string) string {
+// newDocument returns a text that is as large as the largest Target. The text consists of `before`, as many copies of
+// `piece` as fit, and `after`.
+func newDocument(before, piece, after string) string {
 	return before + strings.Repeat(piece, (largest-len(before)-len(after))/len(piece)) + after
 }
 
-func large() map[string]string {
-	comma := func(piece string) string { return fill("[", piece+",", piece+"]") }
+func newLargeDocuments() map[string]string {
+	comma := func(piece string) string { return newDocument("[", piece+",", piece+"]") }
 	return map[string]string{
-		"aliases, 70 KB":         aliases(70_000),
-		"aliases, 430 KB":        aliases(430_000),
-		"aliases of aliases":     bomb(),
-		"aliases, largest":       aliases(largest - 1000),
-		"text to be escaped":     fill(`preferences: {a: "`, "<", "\"}\n"+kubeconfig(okCluster, okUser, "")),
-		"one long token":         kubeconfig(okCluster, `token: "`+strings.Repeat("x", largest-1000)+`"`, ""),
-		"a token full of dashes": kubeconfig(okCluster, `token: "`+strings.Repeat("-", largest-1000)+`"`, ""),
-		"one long CA":            kubeconfig(okCluster+", certificate-authority-data: "+strings.Repeat("QUJD", largest/4-250), okUser, ""),
+		"aliases, 70 KB":         newAliases(70_000),
+		"aliases, 430 KB":        newAliases(430_000),
+		"aliases of aliases":     newAliasBomb(),
+		"aliases, largest":       newAliases(largest - 1000),
+		"text to be escaped":     newDocument(`preferences: {a: "`, "<", "\"}\n"+newKubeconfig(okCluster, okUser, "")),
+		"one long token":         newKubeconfig(okCluster, `token: "`+strings.Repeat("x", largest-1000)+`"`, ""),
+		"a token full of dashes": newKubeconfig(okCluster, `token: "`+strings.Repeat("-", largest-1000)+`"`, ""),
+		"one long CA":            newKubeconfig(okCluster+", certificate-authority-data: "+strings.Repeat("QUJD", largest/4-250), okUser, ""),
 		"empty lists":            comma("[]"),
 		"empty objects":          comma("{}"),
 		"numbers":                comma("1"),
 		"nulls":                  comma("~"),
 		"quoted":                 comma(`""`),
-		"nested lists":           fill("", "[", ""),
-		"nested objects":         fill("", `{"a":`, ""),
-		"nested blocks":          fill("", "- ", ""),
-		"blocks":                 fill("", "-\n", ""),
-		"keys":                   fill("", "? \n", ""),
-		"empty lines":            fill("", "\n", ""),
-		"comments":               fill("", "#\n", "a: b"),
-		"comments at a list":     fill("a:\n", "#\n", "- b"),
-		"indented comments":      fill("a:\n", "   #x\n", "  b: c\n"),
-		"one comment":            fill("#", "x", ""),
-		"spaces":                 fill("", " ", ""),
-		"a folded text":          fill("a: >\n", " x\n\n", ""),
-		"a literal text":         fill("a: |\n", " x\n", ""),
-		"a plain text":           fill("a: x\n", "  x\n", ""),
-		"documents":              fill("", "---\n", ""),
-		"tags":                   fill("", "!a ", ""),
-		"tag directives":         fill("", "%TAG !a! b\n", ""),
-		"anchors":                fill("", "&a ", ""),
-		"keys, unfinished":       fill("{", "a ", ""),
-		"escapes":                fill(`a: "`, `\n`, `"`),
-		"wide characters":        fill("a: ", "é", ""),
-		"UTF-16":                 fill("\xff\xfe", "a\x00", ""),
-		"merge keys":             fill("a: &a {b: c}\n<<: [", "*a,", "*a]"),
+		"nested lists":           newDocument("", "[", ""),
+		"nested objects":         newDocument("", `{"a":`, ""),
+		"nested blocks":          newDocument("", "- ", ""),
+		"blocks":                 newDocument("", "-\n", ""),
+		"keys":                   newDocument("", "? \n", ""),
+		"empty lines":            newDocument("", "\n", ""),
+		"comments":               newDocument("", "#\n", "a: b"),
+		"comments at a list":     newDocument("a:\n", "#\n", "- b"),
+		"indented comments":      newDocument("a:\n", "   #x\n", "  b: c\n"),
+		"one comment":            newDocument("#", "x", ""),
+		"spaces":                 newDocument("", " ", ""),
+		"a folded text":          newDocument("a: >\n", " x\n\n", ""),
+		"a literal text":         newDocument("a: |\n", " x\n", ""),
+		"a plain text":           newDocument("a: x\n", "  x\n", ""),
+		"documents":              newDocument("", "---\n", ""),
+		"tags":                   newDocument("", "!a ", ""),
+		"tag directives":         newDocument("", "%TAG !a! b\n", ""),
+		"anchors":                newDocument("", "&a ", ""),
+		"keys, unfinished":       newDocument("{", "a ", ""),
+		"escapes":                newDocument(`a: "`, `\n`, `"`),
+		"wide characters":        newDocument("a: ", "é", ""),
+		"UTF-16":                 newDocument("\xff\xfe", "a\x00", ""),
+		"merge keys":             newDocument("a: &a {b: c}\n<<: [", "*a,", "*a]"),
 	}
 }
 
-// TestReadingTargetLimitsMemory checks that reading a Target never takes more than readBudget, whatever the Target contains.
-func TestReadingTargetLimitsMemory(t *testing.T) {
+// TestReadingATargetLimitsMemory checks that reading a Target never takes more than readBudget, whatever the Target
+// contains.
+func TestReadingATargetLimitsMemory(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
-	for name, text := range large() {
+	for name, text := range newLargeDocuments() {
 		t.Run("bounds the memory for "+name+" [F1]", func(t *testing.T) {
 			inner, err := json.Marshal(map[string]string{"kubeconfig": text})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for form, content := range map[string]string{"bare": text, "wrapped": string(inner[:min(len(inner), 2*largest)])} {
-				r, _, _ := setup(map[string]string{"kubeconfig": content})
+				r, _, _ := newTestResolver(map[string]string{"kubeconfig": content})
 				for source, read := range map[string]func() error{
-					"inline":     func() error { _, err := p.Get(t.Context(), resolved(name, content)); return err },
-					"RESTConfig": func() error { _, err := targets.RESTConfig([]byte(content), targets.Policy{}); return err },
+					"inline": func() error { _, err := p.Get(t.Context(), newResolvedTarget(name, content)); return err },
+					"RESTConfig": func() error {
+						_, err := targets.RESTConfigFromKubeconfig([]byte(content), targets.Policy{})
+						return err
+					},
 					"of a secret": func() error {
-						_, err := r.Resolve(t.Context(), target("creds", ""))
+						_, err := r.Resolve(t.Context(), newTarget("creds", ""))
 						return err
 					},
 				} {
 					start := time.Now()
-					allocated, err := allocates(read)
-					if took := time.Since(start); took > testtime.Stretch(5*time.Second) {
+					allocated, err := measureAllocations(read)
+					if took := time.Since(start); took > testtime.ScaleTimeout(5*time.Second) {
 						t.Errorf("%s, %s: took %s", form, source, took)
 					}
 					if allocated > readBudget {
@@ -112,8 +116,8 @@ func TestReadingTargetLimitsMemory(t *testing.T) {
 	}
 }
 
-// allocates returns the total number of bytes that f allocates, including memory that is freed again.
-func allocates(f func() error) (uint64, error) {
+// measureAllocations returns the total number of bytes that f allocates, including memory that is freed again.
+func measureAllocations(f func() error) (uint64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	err := f()
@@ -123,7 +127,7 @@ func allocates(f func() error) (uint64, error) {
 
 // TestAmbiguousDocumentIsRejected checks that an ambiguous document is rejected wherever a Target may contain it.
 func TestAmbiguousDocumentIsRejected(t *testing.T) {
-	good := kubeconfig(okCluster, okUser, "")
+	good := newKubeconfig(okCluster, okUser, "")
 	for name, text := range map[string]string{
 		"an alias of a text [F1]":                   "preferences: {a: &x y, b: *x}\n" + good,
 		"an anchor that is not used [F1]":           "preferences: {a: &x y}\n" + good,
@@ -141,12 +145,12 @@ func TestAmbiguousDocumentIsRejected(t *testing.T) {
 		"UTF-16 [F1]":                               "\xff\xfe" + strings.Join(strings.Split(good, ""), "\x00") + "\x00",
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
-			_, err := targets.RESTConfig([]byte(text), targets.Policy{})
+			_, err := targets.RESTConfigFromKubeconfig([]byte(text), targets.Policy{})
 			if fault, ok := errors.AsType[*targets.ConfigError](err); !ok || fault.Field != "kubeconfig" {
 				t.Errorf("error %v, want one of field kubeconfig", err)
 			}
-			r, _, _ := setup(map[string]string{"kubeconfig": text})
-			_, err = r.Resolve(t.Context(), target("creds", ""))
+			r, _, _ := newTestResolver(map[string]string{"kubeconfig": text})
+			_, err = r.Resolve(t.Context(), newTarget("creds", ""))
 			if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ReasonContentInvalid {
 				t.Errorf("of a secret without a key: error %v, want invalid content", err)
 			}
@@ -154,14 +158,14 @@ func TestAmbiguousDocumentIsRejected(t *testing.T) {
 	}
 }
 
-func TestForbiddenPorts(t *testing.T) {
+func TestPortsAreValidated(t *testing.T) {
 	for _, port := range []string{"0", "65536", "99999999", "00000000000000000000443", "", "-1"} {
 		t.Run(fmt.Sprintf("port %q is rejected [F1] [F11]", port), func(t *testing.T) {
 			for field, cluster := range map[string]string{
 				"clusters[0].cluster.server":    fmt.Sprintf("server: %q", "https://api.example.com:"+port),
 				"clusters[0].cluster.proxy-url": okCluster + fmt.Sprintf(", proxy-url: %q", "http://proxy.example.com:"+port),
 			} {
-				_, err := targets.RESTConfig([]byte(kubeconfig(cluster, okUser, "")), targets.Policy{AllowProxy: true})
+				_, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(cluster, okUser, "")), targets.Policy{AllowProxy: true})
 				if fault, ok := errors.AsType[*targets.ConfigError](err); !ok || fault.Field != field {
 					t.Errorf("error %v, want one of field %s", err, field)
 				}
@@ -169,7 +173,7 @@ func TestForbiddenPorts(t *testing.T) {
 		})
 	}
 	for _, port := range []string{"1", "443", "65535"} {
-		if _, err := targets.RESTConfig([]byte(kubeconfig(fmt.Sprintf("server: %q", "https://api.example.com:"+port), okUser, "")), targets.Policy{}); err != nil {
+		if _, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(fmt.Sprintf("server: %q", "https://api.example.com:"+port), okUser, "")), targets.Policy{}); err != nil {
 			t.Errorf("port %s: %v", port, err)
 		}
 	}
@@ -181,18 +185,18 @@ func TestOwnHostsAreRejected(t *testing.T) {
 		"[2002:7f00:1::1]", "[2002:a9fe:a9fe::]", "[2002:808:808::1]", "[2001:0:7f00:1::1]", "[::ffff:0:7f00:1]", "[::ffff:0:169.254.169.254]", "192.0.0.192",
 	} {
 		t.Run("refuses "+host+" [F11]", func(t *testing.T) {
-			text := []byte(kubeconfig(fmt.Sprintf("server: %q", "https://"+host), okUser, ""))
-			_, err := targets.RESTConfig(text, targets.Policy{})
+			text := []byte(newKubeconfig(fmt.Sprintf("server: %q", "https://"+host), okUser, ""))
+			_, err := targets.RESTConfigFromKubeconfig(text, targets.Policy{})
 			if fault, ok := errors.AsType[*targets.ConfigError](err); !ok || fault.Field != "clusters[0].cluster.server" {
 				t.Errorf("error %v, want one of the server", err)
 			}
-			if _, err := targets.RESTConfig(text, targets.Policy{AllowPrivateHosts: true}); err != nil {
+			if _, err := targets.RESTConfigFromKubeconfig(text, targets.Policy{AllowPrivateHosts: true}); err != nil {
 				t.Errorf("the operator allows it: %v", err)
 			}
 		})
 	}
 	for _, host := range []string{"[2001:db8::1]", "[fd00::1]", "[fd20:1::1]", "[64:ff9b::808:808]", "192.0.1.1", "10.0.0.1"} {
-		if _, err := targets.RESTConfig([]byte(kubeconfig(fmt.Sprintf("server: %q", "https://"+host), okUser, "")), targets.Policy{}); err != nil {
+		if _, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(fmt.Sprintf("server: %q", "https://"+host), okUser, "")), targets.Policy{}); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}

@@ -52,8 +52,9 @@ func (e *ResolveError) Unwrap() error {
 	return e.Err
 }
 
-// ConfigFault reports whether the Target or the content of its secret is wrong, so that a user must change one of them.
-func (e *ResolveError) ConfigFault() bool {
+// IsConfigError reports whether the Target or the content of its secret is wrong, so that a user must change one of
+// them.
+func (e *ResolveError) IsConfigError() bool {
 	return e.Reason == ReasonSpecInvalid || e.Reason == ReasonContentInvalid
 }
 
@@ -64,18 +65,18 @@ func newResolveError(t *lsv1alpha1.Target, reason Reason, cause error) *ResolveE
 // SelectorError lists the errors in target selectors. Its text is one line with the paths of all invalid fields. Each
 // individual error is a *field.Error, which errors.As can find.
 type SelectorError struct {
-	// Faults contains at least one error.
-	Faults field.ErrorList
+	// Errors contains at least one error.
+	Errors field.ErrorList
 }
 
 func (e *SelectorError) Error() string {
-	return e.Faults.ToAggregate().Error()
+	return e.Errors.ToAggregate().Error()
 }
 
 // Unwrap returns the individual errors.
 func (e *SelectorError) Unwrap() []error {
-	out := make([]error, 0, len(e.Faults))
-	for _, fault := range e.Faults {
+	out := make([]error, 0, len(e.Errors))
+	for _, fault := range e.Errors {
 		out = append(out, fault)
 	}
 	return out
@@ -86,7 +87,7 @@ func toSelectorError(faults field.ErrorList) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return &SelectorError{Faults: faults}
+	return &SelectorError{Errors: faults}
 }
 
 // ConfigError is returned if the configuration of a Target cannot be used because of one of its fields. Use errors.As
@@ -103,8 +104,8 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("target configuration: %s: %s", e.Field, e.Reason)
 }
 
-// ConfigFault returns true, because only the author of the Target, or the operator, can resolve the error.
-func (e *ConfigError) ConfigFault() bool { return true }
+// IsConfigError returns true, because only the author of the Target, or the operator, can resolve the error.
+func (e *ConfigError) IsConfigError() bool { return true }
 
 func newConfigError(path, reason string) *ConfigError {
 	return &ConfigError{Field: path, Reason: reason}

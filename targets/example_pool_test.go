@@ -43,8 +43,8 @@ func tryAgain(err error) (after time.Duration, again bool) {
 func ExamplePool() {
 	api := startAPI("token") // this server represents a cluster
 	defer api.Close()
-	good := resolved("good", kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca()), "token: token", ""))
-	bad := resolved("bad", kubeconfig("server: https://api.example.com", `exec: {command: "rm"}`, ""))
+	good := newResolvedTarget("good", newKubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.getCA()), "token: token", ""))
+	bad := newResolvedTarget("bad", newKubeconfig("server: https://api.example.com", `exec: {command: "rm"}`, ""))
 
 	pool := targets.NewPool(targets.PoolOptions{
 		Policy: targets.Policy{AllowPrivateHosts: true}, // the server of this example listens on a loopback address
@@ -61,16 +61,16 @@ func ExamplePool() {
 }
 
 // A program that needs only one client does not need a pool.
-func ExampleRESTConfig() {
-	kubeconfig := []byte(kubeconfig("server: https://169.254.169.254", "token: secret", ""))
-	_, err := targets.RESTConfig(kubeconfig, targets.Policy{})
+func ExampleRESTConfigFromKubeconfig() {
+	kubeconfig := []byte(newKubeconfig("server: https://169.254.169.254", "token: secret", ""))
+	_, err := targets.RESTConfigFromKubeconfig(kubeconfig, targets.Policy{})
 	fmt.Println(err)
 	// Output:
 	// target configuration: clusters[0].cluster.server: is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)
 }
 
-// Call Hold before each call of a client that was created from Client.Config. The memory of the response is then
-// counted until the response has been decoded.
+// Call ReserveMemory before each call of a client that was created from Client.Config. The memory of the response is
+// then counted until the response has been decoded.
 func ExampleReserveMemory() {
 	ctx := context.Background()
 	pool := targets.NewPool(targets.PoolOptions{Limits: targets.Limits{Object: 16 << 20}})

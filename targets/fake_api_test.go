@@ -23,19 +23,19 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// loose is a policy that allows loopback addresses, on which the servers of the tests listen.
-var loose = targets.Policy{AllowPrivateHosts: true}
+// loosePolicy is a policy that allows loopback addresses, on which the servers of the tests listen.
+var loosePolicy = targets.Policy{AllowPrivateHosts: true}
 
 // fakeAPI implements the part of an API server that a new client needs. It also serves one ConfigMap in every
 // namespace.
 type fakeAPI struct {
 	*httptest.Server
-	mu       sync.Mutex
-	good     map[string]bool // the valid tokens
-	requests map[string]int  // number of requests by path
-	seen     []string        // tokens that were sent
-	crd      bool            // whether the server serves the kind Widget
-	handle   func(http.ResponseWriter, *http.Request) bool
+	mu          sync.Mutex
+	validTokens map[string]bool // the valid tokens
+	requests    map[string]int  // number of requests by path
+	sentTokens  []string        // tokens that were sent
+	crd         bool            // whether the server serves the kind Widget
+	handle      func(http.ResponseWriter, *http.Request) bool
 }
 
 func newAPI(t *testing.T, tokens ...string) *fakeAPI {
@@ -46,7 +46,7 @@ func newAPI(t *testing.T, tokens ...string) *fakeAPI {
 }
 
 func startAPI(tokens ...string) *fakeAPI {
-	a := &fakeAPI{good: map[string]bool{}, requests: map[string]int{}}
+	a := &fakeAPI{validTokens: map[string]bool{}, requests: map[string]int{}}
 	a.accept(tokens...)
 	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(a.serve))
 	a.EnableHTTP2 = true
@@ -57,9 +57,9 @@ func startAPI(tokens ...string) *fakeAPI {
 func (a *fakeAPI) accept(tokens ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	clear(a.good)
+	clear(a.validTokens)
 	for _, token := range tokens {
-		a.good[token] = true
+		a.validTokens[token] = true
 	}
 }
 
@@ -69,7 +69,7 @@ func (a *fakeAPI) set(change func()) {
 	change()
 }
 
-func (a *fakeAPI) count(path string) int {
+func (a *fakeAPI) getCount(path string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.requests[path]
@@ -79,8 +79,8 @@ func (a *fakeAPI) serve(w http.ResponseWriter, req *http.Request) {
 	a.mu.Lock()
 	a.requests[req.URL.Path]++
 	token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
-	a.seen = append(a.seen, token)
-	good, crd, handle := a.good[token], a.crd, a.handle
+	a.sentTokens = append(a.sentTokens, token)
+	good, crd, handle := a.validTokens[token], a.crd, a.handle
 	a.mu.Unlock()
 	if handle != nil && handle(w, req) {
 		return
@@ -115,7 +115,7 @@ func kinds(path string, crd bool) string {
 	return fmt.Sprintf(list, "")
 }
 
-func (a *fakeAPI) ca() string {
+func (a *fakeAPI) getCA() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw}))
 }
 
@@ -133,9 +133,9 @@ func watchCertificates(a *fakeAPI) func() bool {
 	return shown.Load
 }
 
-func encoded(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
+func encodeBase64(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 
-func decoded(t *testing.T, text string) string {
+func decodeBase64(t *testing.T, text string) string {
 	t.Helper()
 	out, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -144,14 +144,14 @@ func decoded(t *testing.T, text string) string {
 	return string(out)
 }
 
-// content returns the content of a Target that refers to this server.
-func (a *fakeAPI) content(t *testing.T, token string) string {
+// newContent returns the content of a Target that refers to this server.
+func (a *fakeAPI) newContent(t *testing.T, token string) string {
 	t.Helper()
-	return wrapped(t, kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", a.URL, a.ca()), fmt.Sprintf("token: %q", token), ""))
+	return wrapKubeconfig(t, newKubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", a.URL, a.getCA()), fmt.Sprintf("token: %q", token), ""))
 }
 
-// wrapped returns the content of a Target with the kubeconfig.
-func wrapped(t *testing.T, kubeconfig string) string {
+// wrapKubeconfig returns the content of a Target with the kubeconfig.
+func wrapKubeconfig(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"kubeconfig": kubeconfig})
 	if err != nil {
@@ -160,8 +160,8 @@ func wrapped(t *testing.T, kubeconfig string) string {
 	return string(text)
 }
 
-// resolved returns a resolved Target with the given name and content.
-func resolved(name, content string) *lsv1alpha1.ResolvedTarget {
+// newResolvedTarget returns a resolved Target with the given name and content.
+func newResolvedTarget(name, content string) *lsv1alpha1.ResolvedTarget {
 	return &lsv1alpha1.ResolvedTarget{
 		Target: &lsv1alpha1.Target{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, UID: types.UID(name)},

@@ -12,14 +12,14 @@ import (
 	"github.com/deployerkit/deployerkit/internal/document"
 )
 
-// maxData is the maximum size, in bytes, of a base64-encoded certificate, certificate bundle or key. For comparison, a
-// bundle of all public CAs has 300 KiB.
-const maxData = 512 << 10
+// maxDataSize is the maximum size, in bytes, of a base64-encoded certificate, certificate bundle or key. For
+// comparison, a bundle of all public CAs has 300 KiB.
+const maxDataSize = 512 << 10
 
-// maxToken is the maximum length of a token in bytes. No API server accepts a longer header value.
-const maxToken = 64 << 10
+// maxTokenLength is the maximum length of a token in bytes. No API server accepts a longer header value.
+const maxTokenLength = 64 << 10
 
-// check validates the value of one field. It is not called for a field that counts as absent; see saysNothing.
+// check validates the value of one field. It is not called for a field that counts as absent; see isAbsent.
 type check func(path string, value any, p Policy) error
 
 // fields maps the allowed fields of an object to their checks. All other fields are rejected.
@@ -97,8 +97,8 @@ func isBase64(path string, value any, _ Policy) error {
 	if !ok {
 		return newConfigError(path, "is not a string")
 	}
-	if len(text) > maxData {
-		return newConfigError(path, fmt.Sprintf("has more than %d KiB", maxData>>10))
+	if len(text) > maxDataSize {
+		return newConfigError(path, fmt.Sprintf("has more than %d KiB", maxDataSize>>10))
 	}
 	if _, err := base64.StdEncoding.DecodeString(text); err != nil {
 		return newConfigError(path, "is not valid base64")
@@ -137,8 +137,8 @@ func getData(object map[string]any, name string) []byte {
 	return decoded
 }
 
-// parseDocument parses a YAML or JSON document inside of a configuration. The parameter `path` is the path of the
-// document in the configuration, for errors.
+// parseDocument parses a YAML or JSON document inside of a configuration. Errors contain path, the path of the document
+// in the configuration.
 func parseDocument(path string, text []byte) (any, error) {
 	tree, err := document.Read(text)
 	if err != nil {
@@ -197,8 +197,8 @@ func isToken(path string, value any, _ Policy) error {
 	if !ok {
 		return newConfigError(path, "is not a string")
 	}
-	if len(s) > maxToken {
-		return newConfigError(path, fmt.Sprintf("has more than %d KiB", maxToken>>10))
+	if len(s) > maxTokenLength {
+		return newConfigError(path, fmt.Sprintf("has more than %d KiB", maxTokenLength>>10))
 	}
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {

@@ -46,13 +46,13 @@ func encodeProtobuf(t *testing.T, version, kind string, obj interface{ Marshal()
 	return out.Bytes()
 }
 
-func partial(t *testing.T, name string) []byte {
+func encodeMetadata(t *testing.T, name string) []byte {
 	t.Helper()
 	return encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// frame encodes an event of a watch as an API server does.
-func frame(t *testing.T, kind watch.EventType, raw []byte) []byte {
+// encodeFrame encodes an event of a watch as an API server does.
+func encodeFrame(t *testing.T, kind watch.EventType, raw []byte) []byte {
 	t.Helper()
 	event, err := (&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}}).Marshal()
 	if err != nil {
@@ -61,10 +61,10 @@ func frame(t *testing.T, kind watch.EventType, raw []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...) //nolint:gosec // a small event
 }
 
-// answer makes the server give this response to every request for ConfigMaps. If the parameter `format` is empty, the
-// response has no Content-Type. The returned function returns the Accept header of the last request.
-func (a *fakeAPI) answer(status int, format string, body []byte) (accepted func() string) {
-	return a.respond(func(w http.ResponseWriter, r *http.Request) {
+// setAnswer makes the server give this response to every request for ConfigMaps. If format is empty, the response has
+// no Content-Type. The returned function returns the Accept header of the last request.
+func (a *fakeAPI) setAnswer(status int, format string, body []byte) (accepted func() string) {
+	return a.setHandler(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Content-Type"] = []string{format}
 		if format == "" {
 			w.Header()["Content-Type"] = nil
@@ -78,9 +78,9 @@ func (a *fakeAPI) answer(status int, format string, body []byte) (accepted func(
 	})
 }
 
-// stream makes the server send each element of `more` when it arrives.
-func (a *fakeAPI) stream(more <-chan []byte) (accepted func() string) {
-	return a.respond(func(w http.ResponseWriter, r *http.Request) {
+// setStream makes the server send each element of `more` when it arrives.
+func (a *fakeAPI) setStream(more <-chan []byte) (accepted func() string) {
+	return a.setHandler(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", protobufWatch)
 		for {
 			_ = http.NewResponseController(w).Flush()
@@ -94,8 +94,8 @@ func (a *fakeAPI) stream(more <-chan []byte) (accepted func() string) {
 	})
 }
 
-// respond makes the server call `f` for every request for ConfigMaps, except for the check before a watch continues.
-func (a *fakeAPI) respond(f http.HandlerFunc) (accepted func() string) {
+// setHandler makes the server call `f` for every request for ConfigMaps, except for the check before a watch continues.
+func (a *fakeAPI) setHandler(f http.HandlerFunc) (accepted func() string) {
 	var accept string
 	a.set(func() {
 		a.handle = func(w http.ResponseWriter, r *http.Request) bool {
@@ -120,7 +120,7 @@ func (a *fakeAPI) respond(f http.HandlerFunc) (accepted func() string) {
 	}
 }
 
-func metadataClient(t *testing.T, c *targets.Client) metadata.Getter {
+func newMetadataClient(t *testing.T, c *targets.Client) metadata.Getter {
 	t.Helper()
 	m, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
 	if err != nil {
@@ -129,16 +129,16 @@ func metadataClient(t *testing.T, c *targets.Client) metadata.Getter {
 	return m.Resource(configMapsV1)
 }
 
-// TestMetadataWatch checks that a watch of metadata uses Protobuf, and that a client receives each event before the
-// server sends the next one.
-func TestMetadataWatch(t *testing.T) {
+// TestMetadataWatchUsesProtobuf checks that a watch of metadata uses Protobuf, and that a client receives each event
+// before the server sends the next one.
+func TestMetadataWatchUsesProtobuf(t *testing.T) {
 	api := newAPI(t, "t")
 	gone := encodeProtobuf(t, "v1", "Status", &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone})
 	more := make(chan []byte, 1)
-	more <- frame(t, watch.Added, partial(t, "a"))
-	accepted := api.stream(more)
-	c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
-	w, err := metadataClient(t, c).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+	more <- encodeFrame(t, watch.Added, encodeMetadata(t, "a"))
+	accepted := api.setStream(more)
+	c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, "t")))
+	w, err := newMetadataClient(t, c).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +148,9 @@ func TestMetadataWatch(t *testing.T) {
 		size int
 		then []byte // sent after the event has been received
 	}{
-		{watch.Added, 1, frame(t, watch.Modified, partial(t, strings.Repeat("b", 100_000)))},
-		{watch.Modified, 100_000, frame(t, watch.Bookmark, partial(t, ""))},
-		{watch.Bookmark, 0, frame(t, watch.Error, gone)},
+		{watch.Added, 1, encodeFrame(t, watch.Modified, encodeMetadata(t, strings.Repeat("b", 100_000)))},
+		{watch.Modified, 100_000, encodeFrame(t, watch.Bookmark, encodeMetadata(t, ""))},
+		{watch.Bookmark, 0, encodeFrame(t, watch.Error, gone)},
 	} {
 		e := next(t, w)
 		more <- want.then
@@ -178,27 +178,28 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 	}
 }
 
-// TestWatchRejectsOtherFormats checks that events other than metadata are not decoded, and that the target then counts as down.
+// TestWatchRejectsOtherFormats checks that events other than metadata are not decoded, and that the target then counts
+// as down.
 func TestWatchRejectsOtherFormats(t *testing.T) {
 	for name, tc := range map[string]struct {
 		event  []byte
 		option string
 	}{
-		"another kind [F2]":         {frame(t, watch.Added, encodeProtobuf(t, "v1", "ConfigMap", &corev1.ConfigMap{})), ""},
-		"a list [F2]":               {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{})), ""},
+		"another kind [F2]":         {encodeFrame(t, watch.Added, encodeProtobuf(t, "v1", "ConfigMap", &corev1.ConfigMap{})), ""},
+		"a list [F2]":               {encodeFrame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{})), ""},
 		"JSON [F2]":                 {[]byte(`{"type":"ADDED","object":{"metadata":{}}}`), "Object"},
 		"a huge event [F2]":         {[]byte{0x40, 0, 0, 0}, "Object"},
-		"too many fields [F2]":      {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", raw(metadataOf(500_000)))), "Decoding"},
-		"too many JSON values [F2]": {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", managedBy("{"+strings.Repeat(`"f:a":{},`, 500_000)+`"f:b":{}}`))), "Decoding"},
-		"too deep JSON [F2]":        {frame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", managedBy(strings.Repeat(`{"f:a":`, 600)+"{}"+strings.Repeat("}", 600)))), ""},
-		"an endless flood [F3]":     {bytes.Repeat(frame(t, watch.Modified, partial(t, "a")), 20_000), "WatchEvents"},
+		"too many fields [F2]":      {encodeFrame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", raw(encodeObjectMetadata(500_000)))), "Decoding"},
+		"too many JSON values [F2]": {encodeFrame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", managedBy("{"+strings.Repeat(`"f:a":{},`, 500_000)+`"f:b":{}}`))), "Decoding"},
+		"too deep JSON [F2]":        {encodeFrame(t, watch.Added, encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadata", managedBy(strings.Repeat(`{"f:a":`, 600)+"{}"+strings.Repeat("}", 600)))), ""},
+		"an endless flood [F3]":     {bytes.Repeat(encodeFrame(t, watch.Modified, encodeMetadata(t, "a")), 20_000), "WatchEvents"},
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
 			api := newAPI(t, "t")
-			api.answer(http.StatusOK, protobufWatch, tc.event)
+			api.setAnswer(http.StatusOK, protobufWatch, tc.event)
 			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
-			target := resolved("a", api.content(t, "t"))
-			w, err := metadataClient(t, get(t, p, target)).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+			target := newResolvedTarget("a", api.newContent(t, "t"))
+			w, err := newMetadataClient(t, getClient(t, p, target)).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,8 +211,8 @@ func TestWatchRejectsOtherFormats(t *testing.T) {
 				}
 			}
 			_, err = p.Get(t.Context(), target)
-			wantLimit(t, err, tc.option)
-			if !strings.Contains(fmt.Sprint(metrics(t, p)), "deployerkit_target_limits_total") {
+			expectLimitError(t, err, tc.option)
+			if !strings.Contains(fmt.Sprint(getMetrics(t, p)), "deployerkit_target_limits_total") {
 				t.Error("the metric is missing")
 			}
 		})
@@ -223,8 +224,8 @@ type raw []byte
 
 func (r raw) Marshal() ([]byte, error) { return r, nil }
 
-// metadataOf returns encoded metadata with a number of empty finalizers.
-func metadataOf(finalizers int) []byte {
+// encodeObjectMetadata returns encoded metadata with a number of empty finalizers.
+func encodeObjectMetadata(finalizers int) []byte {
 	content := bytes.Repeat([]byte{0x72, 0}, finalizers)
 	return append(binary.AppendUvarint([]byte{0x0a}, uint64(len(content))), content...)
 }
@@ -246,27 +247,27 @@ func TestWatchWithoutEvents(t *testing.T) {
 	}{
 		"an endless body [F2]":          {http.StatusCreated, "application/json", bytes.Repeat(event, 1<<20), "Page"},
 		"partial content [F2]":          {http.StatusPartialContent, "application/json", bytes.Repeat(event, 1<<20), "Page"},
-		"Protobuf instead of JSON [F2]": {http.StatusAccepted, protobufType, partial(t, "a"), ""},
+		"Protobuf instead of JSON [F2]": {http.StatusAccepted, protobufType, encodeMetadata(t, "a"), ""},
 	} {
 		t.Run("limits the response with "+name, func(t *testing.T) {
 			api := newAPI(t, "t")
-			api.answer(tc.status, tc.format, tc.body)
-			_, err := metadataClient(t, get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
-			wantLimit(t, err, tc.option)
+			api.setAnswer(tc.status, tc.format, tc.body)
+			_, err := newMetadataClient(t, getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, "t")))).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+			expectLimitError(t, err, tc.option)
 		})
 	}
 }
 
-// TestUntypedResponses checks that a response without a Content-Type is not decoded as Protobuf, which metadata clients
-// would otherwise do.
-func TestUntypedResponses(t *testing.T) {
+// TestUntypedResponsesAreNotDecodedAsProtobuf checks that a response without a Content-Type is not decoded as Protobuf,
+// which metadata clients would otherwise do.
+func TestUntypedResponsesAreNotDecodedAsProtobuf(t *testing.T) {
 	list := encodeProtobuf(t, "meta.k8s.io/v1", "PartialObjectMetadataList", &metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 3)})
 	for name, format := range map[string]string{"absent [F2]": "", "invalid [F2]": "; x", "Protobuf [F2]": protobufType} {
 		t.Run("a list is not decoded as Protobuf if the Content-Type is "+name, func(t *testing.T) {
 			api := newAPI(t, "t")
-			accepted := api.answer(http.StatusOK, format, list)
-			c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
-			if got, err := metadataClient(t, c).List(t.Context(), metav1.ListOptions{}); err == nil {
+			accepted := api.setAnswer(http.StatusOK, format, list)
+			c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, "t")))
+			if got, err := newMetadataClient(t, c).List(t.Context(), metav1.ListOptions{}); err == nil {
 				t.Errorf("a list of %d objects was decoded", len(got.Items))
 			}
 			if got := accepted(); strings.Contains(got, "protobuf") || !strings.Contains(got, "application/json") {
@@ -276,24 +277,25 @@ func TestUntypedResponses(t *testing.T) {
 	}
 	t.Run("decodes JSON without a Content-Type", func(t *testing.T) {
 		api := newAPI(t, "t")
-		api.answer(http.StatusOK, "", []byte(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"a"}}]}`))
-		c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t")))
-		if got, err := metadataClient(t, c).List(t.Context(), metav1.ListOptions{}); err != nil || len(got.Items) != 1 {
+		api.setAnswer(http.StatusOK, "", []byte(`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"a"}}]}`))
+		c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, "t")))
+		if got, err := newMetadataClient(t, c).List(t.Context(), metav1.ListOptions{}); err != nil || len(got.Items) != 1 {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
 }
 
-// sentence returns the name of a subtest.
-func sentence(decoded bool, name string) string {
+// formatTestName returns the name of a subtest.
+func formatTestName(decoded bool, name string) string {
 	if decoded {
 		return "decodes " + name
 	}
 	return "does not decode " + name
 }
 
-// TestErrorResponses checks which error responses are decoded. Other responses still yield an error with their code.
-func TestErrorResponses(t *testing.T) {
+// TestDecodingOfErrorResponses checks which error responses are decoded. Other responses still yield an error with
+// their code.
+func TestDecodingOfErrorResponses(t *testing.T) {
 	content := &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "no watch"}
 	status := encodeProtobuf(t, "v1", "Status", content)
 	content.Details = &metav1.StatusDetails{Causes: make([]metav1.StatusCause, 10_000)}
@@ -312,10 +314,10 @@ func TestErrorResponses(t *testing.T) {
 		"JSON with many values [F2]":      {false, "application/json", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch","details":{"causes":[{}` + strings.Repeat(",{}", 50_000) + `]}}`), false},
 		"a Status in JSON without a type": {true, "", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no watch"}`), true},
 	} {
-		t.Run(sentence(tc.decoded, name), func(t *testing.T) {
+		t.Run(formatTestName(tc.decoded, name), func(t *testing.T) {
 			api := newAPI(t, "t")
-			api.answer(http.StatusForbidden, tc.format, tc.body)
-			m := metadataClient(t, get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, "t"))))
+			api.setAnswer(http.StatusForbidden, tc.format, tc.body)
+			m := newMetadataClient(t, getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, "t"))))
 			_, err := m.List(t.Context(), metav1.ListOptions{})
 			if tc.watch {
 				_, err = m.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})

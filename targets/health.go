@@ -20,9 +20,9 @@ const (
 	HealthBad Health = "Bad"
 )
 
-// Health returns the health of the cluster that a Target refers to, without making a request. It does not consider
+// GetHealth returns the health of the cluster that a Target refers to, without making a request. It does not consider
 // watches. It returns HealthUnknown if Get has not been called for the Target.
-func (p *Pool) Health(target types.NamespacedName) Health {
+func (p *Pool) GetHealth(target types.NamespacedName) Health {
 	p.mu.Lock()
 	known := p.bindings[target]
 	p.mu.Unlock()

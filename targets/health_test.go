@@ -20,9 +20,9 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// trickle makes the server respond to a request for a ConfigMap with headers and one byte. After that, the server sends
-// nothing until the request ends.
-func trickle(a *fakeAPI, begun chan<- struct{}) {
+// sendSlowly makes the server respond to a request for a ConfigMap with headers and one byte. After that, the server
+// sends nothing until the request ends.
+func sendSlowly(a *fakeAPI, begun chan<- struct{}) {
 	a.set(func() {
 		a.handle = func(w http.ResponseWriter, req *http.Request) bool {
 			if req.URL.Path != "/api/v1/namespaces/default/configmaps/cm" {
@@ -44,28 +44,28 @@ func getConfigMap(ctx context.Context, c client.Client) error {
 
 // TestIncompleteBodyIsNoResponse checks that headers without a complete body do not count as a response.
 func TestIncompleteBodyIsNoResponse(t *testing.T) {
-	t.Run("mark the target as down [F4]", func(t *testing.T) {
+	t.Run("incomplete responses mark the target as down [F4]", func(t *testing.T) {
 		api := newAPI(t, "good")
 		begun := make(chan struct{}, 10)
-		p := newPool(t, targets.PoolOptions{RequestTimeout: testtime.Stretch(200 * time.Millisecond)})
-		target := resolved("a", api.content(t, "good"))
+		p := newPool(t, targets.PoolOptions{RequestTimeout: testtime.ScaleTimeout(200 * time.Millisecond)})
+		target := newResolvedTarget("a", api.newContent(t, "good"))
 		c, err := p.Get(t.Context(), target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		trickle(api, begun)
+		sendSlowly(api, begun)
 		for range 3 {
 			if err := getConfigMap(t.Context(), c); err == nil {
 				t.Fatal("a response that never ends was taken for an object")
 			}
-			if got := p.Health(client.ObjectKeyFromObject(target)); got != targets.HealthBad {
+			if got := p.GetHealth(client.ObjectKeyFromObject(target)); got != targets.HealthBad {
 				t.Errorf("Health after a response that was given up: %s", got)
 			}
 		}
 		if err := getConfigMap(t.Context(), c); !isUnreachable(err) || len(begun) != 3 {
 			t.Errorf("after %d requests: %v, want the target to be down after 3", len(begun), err)
 		}
-		if got := p.Health(client.ObjectKeyFromObject(target)); got != targets.HealthBad {
+		if got := p.GetHealth(client.ObjectKeyFromObject(target)); got != targets.HealthBad {
 			t.Errorf("Health: %s", got)
 		}
 	})
@@ -74,15 +74,15 @@ func TestIncompleteBodyIsNoResponse(t *testing.T) {
 		begun := make(chan struct{}, 10)
 		clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 		p := newPool(t, targets.PoolOptions{Clock: clk})
-		target := resolved("a", api.content(t, "good"))
-		health := func() string { return fmt.Sprint(p.Health(client.ObjectKeyFromObject(target))) }
+		target := newResolvedTarget("a", api.newContent(t, "good"))
+		health := func() string { return fmt.Sprint(p.GetHealth(client.ObjectKeyFromObject(target))) }
 		got := []string{health()}
 		c, err := p.Get(t.Context(), target)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, health())
-		trickle(api, begun)
+		sendSlowly(api, begun)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- getConfigMap(ctx, c) }()

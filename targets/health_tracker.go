@@ -13,14 +13,14 @@ import (
 // failuresUntilDown is the number of consecutive requests without a response after which a target counts as down.
 const failuresUntilDown = 3
 
-// stalledAfter and slowAfter are how long a request may be in progress before its target counts as stalled and as
+// stalledTimeout and slowTimeout are how long a request may be in progress before its target counts as stalled and as
 // unhealthy. The time starts again whenever the target completes the response to another request.
-const stalledAfter, slowAfter = 100 * time.Millisecond, 2 * time.Second
+const stalledTimeout, slowTimeout = 100 * time.Millisecond, 2 * time.Second
 
 // healthTracker tracks whether a target responds. While the target is down, only one request is sent at a time, and the
 // pause between two requests grows. A healthTracker is safe for concurrent use.
 type healthTracker struct {
-	first, most time.Duration // the shortest and the longest pause
+	minPause, maxPause time.Duration // the shortest and the longest pause
 
 	mu           sync.Mutex
 	failures     int // number of consecutive requests without a complete response
@@ -29,7 +29,7 @@ type healthTracker struct {
 	isTrying     bool
 	pause        time.Duration
 	next         time.Time
-	last         error
+	lastErr      error
 
 	requests  uint64
 	pending   map[uint64]time.Time // start times of the requests without a complete response
@@ -57,14 +57,14 @@ func (h *healthTracker) recordResult(now time.Time, err error) {
 	defer h.mu.Unlock()
 	h.isTrying = false
 	if err == nil {
-		h.failures, h.isDown, h.last, h.completed = 0, false, nil, now
+		h.failures, h.isDown, h.lastErr, h.completed = 0, false, nil, now
 		if h.isDiscovered { // before that, one response does not reset the pause, so that the target is not called in a loop
 			h.pause = 0
 		}
 		return
 	}
 	h.failures++
-	h.last = err
+	h.lastErr = err
 	if h.isDown || h.failures >= failuresUntilDown {
 		h.extendPause(now)
 	}
@@ -81,7 +81,7 @@ func (h *healthTracker) release() {
 func (h *healthTracker) markDown(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.isTrying, h.last = false, err
+	h.isTrying, h.lastErr = false, err
 	h.extendPause(now)
 }
 
@@ -97,7 +97,7 @@ func (h *healthTracker) markDiscovered() {
 func (h *healthTracker) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failures, h.isDown, h.isTrying, h.pause, h.last = 0, false, false, 0, nil
+	h.failures, h.isDown, h.isTrying, h.pause, h.lastErr = 0, false, false, 0, nil
 }
 
 // checkDown returns the reason why the target is down, or nil if it is up. The second result reports whether the next
@@ -116,12 +116,12 @@ func (h *healthTracker) extendPause(now time.Time) {
 		return // the requests that were in progress when the target went down must not prolong the pause
 	}
 	h.isDown = true
-	h.pause = min(max(2*h.pause, h.first), h.most)
+	h.pause = min(max(2*h.pause, h.minPause), h.maxPause)
 	h.next = now.Add(h.pause - time.Duration(rand.Int64N(int64(h.pause)/10+1)))
 }
 
 func (h *healthTracker) newUnreachableError(now time.Time) *UnreachableError {
-	return &UnreachableError{RetryAfter: max(h.next.Sub(now), 100*time.Millisecond), Err: h.last}
+	return &UnreachableError{RetryAfter: max(h.next.Sub(now), 100*time.Millisecond), Err: h.lastErr}
 }
 
 // getHealth returns the health at the given time.
@@ -132,9 +132,9 @@ func (h *healthTracker) getHealth(now time.Time) Health {
 		return HealthBad
 	}
 	switch waited := h.getWaitTime(now); {
-	case waited >= slowAfter:
+	case waited >= slowTimeout:
 		return HealthBad
-	case waited >= stalledAfter:
+	case waited >= stalledTimeout:
 		return HealthStalled
 	case !h.isDiscovered:
 		return HealthUnknown

@@ -47,15 +47,15 @@ var (
 	}
 )
 
-// RESTConfig converts a kubeconfig (YAML or JSON) to a REST config. All fields of the kubeconfig must pass an
-// allow-list, including the fields of clusters, contexts and users that the current context does not use. Clients with
-// this REST config do not connect to addresses that p forbids, even if a host name resolves to such an address, and
-// they do not follow redirects. They have no client-side rate limit. They do not log warnings of the server, because
-// the target controls the text of its warnings.
+// RESTConfigFromKubeconfig converts a kubeconfig (YAML or JSON) to a REST config. All fields of the kubeconfig must
+// pass an allow-list, including the fields of clusters, contexts and users that the current context does not use.
+// Clients with this REST config do not connect to addresses that p forbids, even if a host name resolves to such an
+// address, and they do not follow redirects. They have no client-side rate limit. They do not log warnings of the
+// server, because the target controls the text of its warnings.
 //
-// Prefer Pool, which shares one client per target and renews its credentials. RESTConfig is for programs that need a
-// single client. Errors are *ConfigError and never contain content of the kubeconfig.
-func RESTConfig(kubeconfig []byte, p Policy) (*rest.Config, error) {
+// Prefer Pool, which shares one client per target and renews its credentials. RESTConfigFromKubeconfig is for programs
+// that need a single client. Errors are *ConfigError and never contain content of the kubeconfig.
+func RESTConfigFromKubeconfig(kubeconfig []byte, p Policy) (*rest.Config, error) {
 	tree, err := parseDocument("kubeconfig", kubeconfig)
 	if err != nil {
 		return nil, err

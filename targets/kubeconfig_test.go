@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// kubeconfig returns a kubeconfig with the given cluster fields and user fields. The text `more` is appended.
-func kubeconfig(cluster, user, more string) string {
+// newKubeconfig returns a kubeconfig with the given cluster fields and user fields. The text `more` is appended.
+func newKubeconfig(cluster, user, more string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: main
@@ -40,7 +40,7 @@ const (
 )
 
 func TestRESTConfigAcceptsAllowedFields(t *testing.T) {
-	ca, cert, key := pki(t)
+	ca, cert, key := newCertificates(t)
 	b64 := func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 	cases := map[string]struct {
 		text   string
@@ -48,12 +48,12 @@ func TestRESTConfigAcceptsAllowedFields(t *testing.T) {
 		want   rest.Config
 	}{
 		"a token": {
-			kubeconfig(okCluster, okUser, ""),
+			newKubeconfig(okCluster, okUser, ""),
 			targets.Policy{},
 			rest.Config{Host: "https://api.example.com:6443/clusters/a", BearerToken: canary},
 		},
 		"all allowed fields": {
-			kubeconfig(okCluster+`, tls-server-name: other, certificate-authority-data: `+b64(ca)+`, disable-compression: true, extensions: [{name: x, extension: {a: 1}}]`,
+			newKubeconfig(okCluster+`, tls-server-name: other, certificate-authority-data: `+b64(ca)+`, disable-compression: true, extensions: [{name: x, extension: {a: 1}}]`,
 				`client-certificate-data: `+b64(cert)+`, client-key-data: `+b64(key)+`, extensions: []`, "preferences: {colors: true}"),
 			targets.Policy{},
 			rest.Config{
@@ -62,7 +62,7 @@ func TestRESTConfigAcceptsAllowedFields(t *testing.T) {
 			},
 		},
 		"fields with empty values": {
-			kubeconfig(okCluster+`, insecure-skip-tls-verify: false, certificate-authority: "", proxy-url: null`,
+			newKubeconfig(okCluster+`, insecure-skip-tls-verify: false, certificate-authority: "", proxy-url: null`,
 				okUser+`, exec: null, as: "", as-groups: [], username: ""`, ""),
 			targets.Policy{},
 			rest.Config{Host: "https://api.example.com:6443/clusters/a", BearerToken: canary},
@@ -73,14 +73,14 @@ func TestRESTConfigAcceptsAllowedFields(t *testing.T) {
 			rest.Config{Host: "https://10.0.0.1", BearerToken: "t"},
 		},
 		"an insecure server that the operator allows": {
-			kubeconfig(`server: "http://127.0.0.1:8080", insecure-skip-tls-verify: true`, okUser, ""),
+			newKubeconfig(`server: "http://127.0.0.1:8080", insecure-skip-tls-verify: true`, okUser, ""),
 			targets.Policy{AllowInsecureTLS: true, AllowHTTP: true, AllowPrivateHosts: true},
 			rest.Config{Host: "http://127.0.0.1:8080", BearerToken: canary, TLSClientConfig: rest.TLSClientConfig{Insecure: true}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run("accepts "+name, func(t *testing.T) {
-			got, err := targets.RESTConfig([]byte(tc.text), tc.policy)
+			got, err := targets.RESTConfigFromKubeconfig([]byte(tc.text), tc.policy)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,16 +111,16 @@ func mustBeSafe(t *testing.T, c *rest.Config, p targets.Policy) {
 		t.Error("insecure TLS")
 	case !strings.HasPrefix(c.Host, "https://") && !p.AllowHTTP:
 		t.Errorf("host %q", c.Host)
-	case c.Proxy != nil && !p.AllowProxy && proxyOf(t, c) != "":
-		t.Errorf("proxy %s", proxyOf(t, c))
+	case c.Proxy != nil && !p.AllowProxy && getProxy(t, c) != "":
+		t.Errorf("proxy %s", getProxy(t, c))
 	case c.Dial == nil, c.Proxy == nil, c.WrapTransport == nil, c.WarningHandler == nil:
 		t.Error("a guard is missing")
 	}
 }
 
-// proxyOf returns the proxy for a request to a host on the internet, or "" if there is none. The environment of the
+// getProxy returns the proxy for a request to a host on the internet, or "" if there is none. The environment of the
 // tests defines no proxy.
-func proxyOf(t *testing.T, c *rest.Config) string {
+func getProxy(t *testing.T, c *rest.Config) string {
 	t.Helper()
 	proxy, err := c.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "api.example.com"}})
 	if err != nil || proxy == nil {
@@ -129,12 +129,12 @@ func proxyOf(t *testing.T, c *rest.Config) string {
 	return proxy.String()
 }
 
-// refusedKubeconfigs returns kubeconfigs that must be refused, each with the path of the field that the error must
+// listInvalidKubeconfigs returns kubeconfigs that must be refused, each with the path of the field that the error must
 // name.
-func refusedKubeconfigs() map[string]struct{ text, field string } {
-	user := func(field string) string { return kubeconfig(okCluster, okUser+", "+field, "") }
-	cluster := func(field string) string { return kubeconfig(okCluster+", "+field, okUser, "") }
-	server := func(url string) string { return kubeconfig(fmt.Sprintf("server: %q", url), okUser, "") }
+func listInvalidKubeconfigs() map[string]struct{ text, field string } {
+	user := func(field string) string { return newKubeconfig(okCluster, okUser+", "+field, "") }
+	cluster := func(field string) string { return newKubeconfig(okCluster+", "+field, okUser, "") }
+	server := func(url string) string { return newKubeconfig(fmt.Sprintf("server: %q", url), okUser, "") }
 	const u, c = "users[0].user.", "clusters[0].cluster."
 	cases := map[string]struct{ text, field string }{
 		"exec":                                    {user(`exec: {command: "` + canary + `"}`), u + "exec"},
@@ -159,27 +159,27 @@ func refusedKubeconfigs() map[string]struct{ text, field string } {
 		"field in upper case":                     {user(`Exec: {command: x}`), u + "exec"},
 		"an unknown field of a user":              {user(canary + `: 1`), "users[0].user"},
 		"an unknown field of a cluster":           {cluster(canary + `: 1`), "clusters[0].cluster"},
-		"an unknown field of the kubeconfig":      {kubeconfig(okCluster, okUser, canary+": 1"), "kubeconfig"},
+		"an unknown field of the kubeconfig":      {newKubeconfig(okCluster, okUser, canary+": 1"), "kubeconfig"},
 		"another kind":                            {strings.Replace(user(""), "kind: Config", "kind: "+canary, 1), "kind"},
-		"a user without a context":                {kubeconfig(okCluster, okUser, "- name: other\n  user: {exec: {command: x}}"), "users[1].user.exec"},
+		"a user without a context":                {newKubeconfig(okCluster, okUser, "- name: other\n  user: {exec: {command: x}}"), "users[1].user.exec"},
 		"an alias":                                {"preferences: {a: &x {command: x}}\n" + user(`exec: *x`), "kubeconfig"},
 		"a merge key":                             {"preferences: {a: &x {exec: {command: x}}}\n" + user(`<<: *x`), "kubeconfig"},
 		"a key that occurs twice":                 {user(`exec: {command: x}, exec: null`), "kubeconfig"},
 		"a key that occurs twice in JSON":         {`{"users":[],"users":[{"name":"` + canary + `"}]}`, "kubeconfig"},
-		"a list that occurs twice":                {kubeconfig(okCluster, okUser, "users: []"), "kubeconfig"},
-		"a user that occurs twice":                {kubeconfig(okCluster, okUser, "- name: u\n  user: {token: "+canary+"2}"), "users[1].name"},
-		"a user without a name":                   {kubeconfig(okCluster, okUser, "- user: {token: "+canary+"2}"), "users[1].name"},
+		"a list that occurs twice":                {newKubeconfig(okCluster, okUser, "users: []"), "kubeconfig"},
+		"a user that occurs twice":                {newKubeconfig(okCluster, okUser, "- name: u\n  user: {token: "+canary+"2}"), "users[1].name"},
+		"a user without a name":                   {newKubeconfig(okCluster, okUser, "- user: {token: "+canary+"2}"), "users[1].name"},
 		"an unknown current context":              {strings.Replace(user(""), "current-context: main", "current-context: "+canary, 1), "current-context"},
 		"a missing current context":               {strings.Replace(user(""), "current-context: main", "", 1), "current-context"},
 		"context of an unknown cluster":           {strings.Replace(user(""), "cluster: c,", "cluster: "+canary+",", 1), "contexts[0].context.cluster"},
 		"context of an unknown user":              {strings.Replace(user(""), "user: u,", "user: "+canary+",", 1), "contexts[0].context.user"},
-		"a user without credentials":              {kubeconfig(okCluster, "", ""), "users[0].user"},
-		"a certificate without a key":             {kubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ", ""), "users[0].user"},
-		"an invalid certificate":                  {kubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ, client-key-data: Q0FOQVJZ", ""), "users[0].user"},
+		"a user without credentials":              {newKubeconfig(okCluster, "", ""), "users[0].user"},
+		"a certificate without a key":             {newKubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ", ""), "users[0].user"},
+		"an invalid certificate":                  {newKubeconfig(okCluster, "client-certificate-data: Q0FOQVJZ, client-key-data: Q0FOQVJZ", ""), "users[0].user"},
 		"an invalid CA":                           {cluster(`certificate-authority-data: Q0FOQVJZ`), c + "certificate-authority-data"},
 		"a CA that is not base64":                 {cluster(`certificate-authority-data: "` + canary + `!"`), c + "certificate-authority-data"},
-		"a token with a line break":               {kubeconfig(okCluster, `token: "`+canary+`\n"`, ""), u + "token"},
-		"a token that is an object":               {kubeconfig(okCluster, `token: {a: `+canary+`}`, ""), u + "token"},
+		"a token with a line break":               {newKubeconfig(okCluster, `token: "`+canary+`\n"`, ""), u + "token"},
+		"a token that is an object":               {newKubeconfig(okCluster, `token: {a: `+canary+`}`, ""), u + "token"},
 		"users that are not a list":               {`{"users":{"` + canary + `":1}}`, "users"},
 		"a user that is not an object":            {`{"users":["` + canary + `"]}`, "users[0]"},
 		"invalid YAML":                            {canary + ": [" + canary, "kubeconfig"},
@@ -188,7 +188,7 @@ func refusedKubeconfigs() map[string]struct{ text, field string } {
 		"an empty text":                           {"", "kubeconfig"},
 		"an empty object":                         {"{}", "current-context"},
 		"a kubeconfig that is too large":          {strings.Repeat("#"+canary+"\n", 1<<18), "kubeconfig"},
-		"a YAML bomb":                             {bomb(), "kubeconfig"},
+		"a YAML bomb":                             {newAliasBomb(), "kubeconfig"},
 		"the removed form with a secretRef [H-8]": {`{"secretRef":{"name":"` + canary + `"}}`, "kubeconfig"},
 	}
 	for _, url := range []string{
@@ -201,14 +201,14 @@ func refusedKubeconfigs() map[string]struct{ text, field string } {
 	} {
 		cases["server "+url] = struct{ text, field string }{server(url), c + "server"}
 		cases["server of a cluster that no context names "+url] = struct{ text, field string }{
-			strings.Replace(kubeconfig(okCluster, okUser, ""), "users:\n", fmt.Sprintf("- name: other\n  cluster: {server: %q}\nusers:\n", url), 1), "clusters[1].cluster.server",
+			strings.Replace(newKubeconfig(okCluster, okUser, ""), "users:\n", fmt.Sprintf("- name: other\n  cluster: {server: %q}\nusers:\n", url), 1), "clusters[1].cluster.server",
 		}
 	}
 	return cases
 }
 
-// bomb returns a small document that is huge when its aliases are expanded.
-func bomb() string {
+// newAliasBomb returns a small document that is huge when its aliases are expanded.
+func newAliasBomb() string {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < 12; i++ {
 		text += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
@@ -217,14 +217,14 @@ func bomb() string {
 }
 
 func TestRESTConfigRejectsInvalidKubeconfigs(t *testing.T) {
-	for name, tc := range refusedKubeconfigs() {
+	for name, tc := range listInvalidKubeconfigs() {
 		t.Run("refuses "+name, func(t *testing.T) {
-			got, err := targets.RESTConfig([]byte(tc.text), targets.Policy{})
+			got, err := targets.RESTConfigFromKubeconfig([]byte(tc.text), targets.Policy{})
 			refused, ok := errors.AsType[*targets.ConfigError](err)
 			if !ok {
 				t.Fatalf("RESTConfig() = %v, %v, want a ConfigError", got, err)
 			}
-			if refused.Field != tc.field || refused.Reason == "" || !refused.ConfigFault() {
+			if refused.Field != tc.field || refused.Reason == "" || !refused.IsConfigError() {
 				t.Errorf("error %q, want one of field %s", err, tc.field)
 			}
 			mustHideCanary(t, err)
@@ -242,8 +242,8 @@ func mustHideCanary(t *testing.T, err error) {
 	}
 }
 
-// TestPolicyOptionAllowsOneFeature checks that each option of a Policy allows only the feature that it names, and that all
-// other features are still rejected.
+// TestPolicyOptionAllowsOneFeature checks that each option of a Policy allows only the feature that it names, and that
+// all other features are still rejected.
 func TestPolicyOptionAllowsOneFeature(t *testing.T) {
 	all := targets.Policy{AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true, EnableOIDC: true, EnableSelf: true}
 	only := func(change func(*targets.Policy)) targets.Policy {
@@ -262,24 +262,24 @@ func TestPolicyOptionAllowsOneFeature(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name+" allows one field", func(t *testing.T) {
-			text := []byte(kubeconfig(tc.cluster, okUser, ""))
-			if got, err := targets.RESTConfig(text, tc.policy); err != nil {
+			text := []byte(newKubeconfig(tc.cluster, okUser, ""))
+			if got, err := targets.RESTConfigFromKubeconfig(text, tc.policy); err != nil {
 				t.Errorf("refused although allowed: %v", err)
 			} else {
 				mustBeSafe(t, got, tc.policy)
 			}
-			if _, err := targets.RESTConfig(text, targets.Policy{}); err == nil {
+			if _, err := targets.RESTConfigFromKubeconfig(text, targets.Policy{}); err == nil {
 				t.Error("accepted by the default")
 			}
 		})
 	}
 	for _, field := range []string{"exec: {}", "auth-provider: {}", "tokenFile: x", "client-key: x", "as: x", "as-uid: x", "as-groups: [x]", "as-user-extra: {}", "username: x"} {
-		if _, err := targets.RESTConfig([]byte(kubeconfig(okCluster, okUser+", "+field, "")), all); err == nil {
+		if _, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(okCluster, okUser+", "+field, "")), all); err == nil {
 			t.Errorf("%s is accepted by a policy that allows all", field)
 		}
 	}
 	for _, url := range []string{"http://u:" + canary + "@proxy", "ftp://proxy", "proxy:80"} {
-		_, err := targets.RESTConfig([]byte(kubeconfig(okCluster+fmt.Sprintf(", proxy-url: %q", url), okUser, "")), all)
+		_, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(okCluster+fmt.Sprintf(", proxy-url: %q", url), okUser, "")), all)
 		if err == nil {
 			t.Errorf("proxy %s is accepted", url)
 			continue
@@ -288,18 +288,18 @@ func TestPolicyOptionAllowsOneFeature(t *testing.T) {
 	}
 }
 
-// TestInClusterServerIsOwnServer checks that the API server address in the environment of a pod counts as the deployer's own API
-// server.
+// TestInClusterServerIsOwnServer checks that the API server address in the environment of a pod counts as the
+// deployer's own API server.
 func TestInClusterServerIsOwnServer(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-	if _, err := targets.RESTConfig([]byte(kubeconfig("server: https://10.96.0.1:443", okUser, "")), targets.Policy{}); err == nil {
+	if _, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig("server: https://10.96.0.1:443", okUser, "")), targets.Policy{}); err == nil {
 		t.Error("the deployer's own API server is accepted")
 	}
-	if _, err := targets.RESTConfig([]byte(kubeconfig("server: https://10.96.0.2:443", okUser, "")), targets.Policy{}); err != nil {
+	if _, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig("server: https://10.96.0.2:443", okUser, "")), targets.Policy{}); err != nil {
 		t.Errorf("another server: %v", err)
 	}
 	for _, same := range []string{"https://[::ffff:10.96.0.1]", "https://[64:ff9b::a60:1]"} {
-		if _, err := targets.RESTConfig([]byte(kubeconfig(fmt.Sprintf("server: %q", same), okUser, "")), targets.Policy{}); err == nil {
+		if _, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(fmt.Sprintf("server: %q", same), okUser, "")), targets.Policy{}); err == nil {
 			t.Errorf("the deployer's own API server is accepted as %s", same)
 		}
 	}
@@ -307,18 +307,18 @@ func TestInClusterServerIsOwnServer(t *testing.T) {
 
 // FuzzRESTConfig checks that every accepted kubeconfig is safe, and that errors do not quote a rejected kubeconfig.
 func FuzzRESTConfig(f *testing.F) {
-	for _, tc := range refusedKubeconfigs() {
+	for _, tc := range listInvalidKubeconfigs() {
 		if len(tc.text) < 1<<12 {
 			f.Add([]byte(tc.text), false)
 		}
 	}
-	f.Add([]byte(kubeconfig(okCluster, okUser, "")), true)
+	f.Add([]byte(newKubeconfig(okCluster, okUser, "")), true)
 	f.Add([]byte("clusters: []\nusers: []\ncontexts:\n- unknown: x\n"), true)
 	f.Add([]byte("{0, 1}"), false)
 	f.Add([]byte("current-context: 2001-01-01\n"), false)
 	f.Fuzz(func(t *testing.T, text []byte, loose bool) {
 		p := targets.Policy{AllowHTTP: loose, AllowProxy: loose, AllowPrivateHosts: loose}
-		cfg, err := targets.RESTConfig(text, p)
+		cfg, err := targets.RESTConfigFromKubeconfig(text, p)
 		if err != nil {
 			if _, typed := errors.AsType[*targets.ConfigError](err); !typed {
 				t.Errorf("error %v is of type %T", err, err)
@@ -347,12 +347,12 @@ func FuzzRESTConfigField(f *testing.F) {
 	f.Add(uint8(0), "extra", "[&open", false)
 	f.Add(uint8(0), "Client", `"x"`, true)
 	f.Fuzz(func(t *testing.T, level uint8, name, value string, loose bool) {
-		text := placed(level, name, strings.ReplaceAll(value, "x", canary))
+		text := newKubeconfigWithField(level, name, strings.ReplaceAll(value, "x", canary))
 		p := targets.Policy{AllowHTTP: loose, AllowProxy: loose, AllowPrivateHosts: loose}
-		cfg, err := targets.RESTConfig([]byte(text), p)
+		cfg, err := targets.RESTConfigFromKubeconfig([]byte(text), p)
 		if err == nil {
 			mustBeSafe(t, cfg, p)
-			if again, err := targets.RESTConfig([]byte(text), targets.Policy{AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowInsecureTLS: true}); err != nil || again.Host != cfg.Host {
+			if again, err := targets.RESTConfigFromKubeconfig([]byte(text), targets.Policy{AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowInsecureTLS: true}); err != nil || again.Host != cfg.Host {
 				t.Errorf("more is allowed, and now it is refused: %v", err)
 			}
 			return
@@ -365,21 +365,22 @@ func FuzzRESTConfigField(f *testing.F) {
 	})
 }
 
-// placed returns a kubeconfig with one additional field. The level determines where the field is: in the user, the
-// cluster, the context, an entry of a list or at the top level. At one of the levels, the field replaces the token.
-func placed(level uint8, name, value string) string {
+// newKubeconfigWithField returns a kubeconfig with one additional field. The level determines where the field is: in
+// the user, the cluster, the context, an entry of a list or at the top level. At one of the levels, the field replaces
+// the token.
+func newKubeconfigWithField(level uint8, name, value string) string {
 	field := fmt.Sprintf("%q: %s", name, value)
 	switch level % 6 {
 	case 0:
-		return kubeconfig(okCluster, okUser+", "+field, "")
+		return newKubeconfig(okCluster, okUser+", "+field, "")
 	case 1:
-		return kubeconfig(okCluster+", "+field, okUser, "")
+		return newKubeconfig(okCluster+", "+field, okUser, "")
 	case 2:
-		return strings.Replace(kubeconfig(okCluster, okUser, ""), "namespace: default", field, 1)
+		return strings.Replace(newKubeconfig(okCluster, okUser, ""), "namespace: default", field, 1)
 	case 3:
-		return strings.Replace(kubeconfig(okCluster, okUser, ""), "- name: u\n", "- name: u\n  "+field+"\n", 1)
+		return strings.Replace(newKubeconfig(okCluster, okUser, ""), "- name: u\n", "- name: u\n  "+field+"\n", 1)
 	case 4:
-		return kubeconfig(okCluster, okUser, field)
+		return newKubeconfig(okCluster, okUser, field)
 	}
-	return kubeconfig(okCluster, field, "")
+	return newKubeconfig(okCluster, field, "")
 }

@@ -24,15 +24,15 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// hostileServer starts a server for a test.
-func hostileServer(t *testing.T, behaviours ...hostile.Behaviour) *hostile.Server {
+// newHostileServer starts a server for a test.
+func newHostileServer(t *testing.T, behaviours ...hostile.Behaviour) *hostile.Server {
 	t.Helper()
 	s := hostile.New(behaviours...)
 	t.Cleanup(s.Close)
 	return s
 }
 
-func configMaps(single bool) *unstructured.Unstructured {
+func newConfigMaps(single bool) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion("v1")
 	obj.SetKind("ConfigMap")
@@ -42,15 +42,15 @@ func configMaps(single bool) *unstructured.Unstructured {
 	return obj
 }
 
-func named(name string) *unstructured.Unstructured {
-	obj := configMaps(true)
+func newNamedConfigMap(name string) *unstructured.Unstructured {
+	obj := newConfigMaps(true)
 	obj.SetNamespace("default")
 	obj.SetName(name)
 	return obj
 }
 
-// wantLimit requires a LimitError with the given option.
-func wantLimit(t *testing.T, err error, option string) {
+// expectLimitError requires a LimitError with the given option.
+func expectLimitError(t *testing.T, err error, option string) {
 	t.Helper()
 	over, ok := errors.AsType[*targets.LimitError](err)
 	if !ok || over.Option != option || option != "" && !strings.Contains(err.Error(), "targets.Limits."+option) || strings.Contains(err.Error(), "\n") {
@@ -58,49 +58,49 @@ func wantLimit(t *testing.T, err error, option string) {
 	}
 }
 
-func TestTooLargeResponses(t *testing.T) {
+func TestTooLargeResponsesAreRejected(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: "a"}
-	read := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, configMaps(true)) }
+	read := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, newConfigMaps(true)) }
 	typed := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, &corev1.ConfigMap{}) }
 	list := func(ctx context.Context, c client.Client) error {
-		return c.List(ctx, &unstructured.UnstructuredList{Object: configMaps(false).Object})
+		return c.List(ctx, &unstructured.UnstructuredList{Object: newConfigMaps(false).Object})
 	}
 	typedList := func(ctx context.Context, c client.Client) error { return c.List(ctx, &corev1.ConfigMapList{}) }
 	metadataList := func(ctx context.Context, c client.Client) error {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(configMaps(false).GroupVersionKind())
+		list.SetGroupVersionKind(newConfigMaps(false).GroupVersionKind())
 		return c.List(ctx, list)
 	}
 	write := func(ctx context.Context, c client.Client) error {
-		return c.Create(ctx, named("a"))
+		return c.Create(ctx, newNamedConfigMap("a"))
 	}
 	for name, tc := range map[string]struct {
 		behaviour hostile.Behaviour
 		calls     []func(context.Context, client.Client) error
 		option    string
 	}{
-		"a huge object [F2]":            {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{read, typed, write}, "Object"},
-		"a huge compressed object [F2]": {hostile.When(hostile.All, hostile.Gzip(), hostile.Huge(120<<20)), []func(context.Context, client.Client) error{read}, "Object"},
-		"a huge list [F2]":              {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{list}, "Page"},
+		"a huge object [F2]":            {hostile.LargeObject(120 << 20), []func(context.Context, client.Client) error{read, typed, write}, "Object"},
+		"a huge compressed object [F2]": {hostile.When(hostile.MatchAll, hostile.Gzip(), hostile.LargeObject(120<<20)), []func(context.Context, client.Client) error{read}, "Object"},
+		"a huge list [F2]":              {hostile.LargeObject(120 << 20), []func(context.Context, client.Client) error{list}, "Page"},
 		"endless pages [F2]":            {hostile.EndlessPages(100, 10_000), []func(context.Context, client.Client) error{list, typedList, metadataList}, "List"},
-		"many small values [F2]":        {hostile.Nodes(1_000_000), []func(context.Context, client.Client) error{read}, "Decoding"},
-		"a very deep object [F2]":       {hostile.Deep(100_000), []func(context.Context, client.Client) error{read}, ""},
+		"many small values [F2]":        {hostile.ManyValues(1_000_000), []func(context.Context, client.Client) error{read}, "Decoding"},
+		"a very deep object [F2]":       {hostile.DeepObject(100_000), []func(context.Context, client.Client) error{read}, ""},
 		"another format [F2]":           {hostile.ContentType("application/vnd.kubernetes.protobuf"), []func(context.Context, client.Client) error{read, typed}, ""},
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
 			for i, call := range tc.calls {
-				s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), tc.behaviour))
+				s := newHostileServer(t, hostile.When(hostile.Not(hostile.IsDiscovery), tc.behaviour))
 				var limits targets.Limits
 				if tc.option == "Object" {
 					limits.Object = 1 << 20 // a busy machine cannot unzip 8 MiB in the time that a response may take
 				}
 				p := newPool(t, targets.PoolOptions{Limits: limits})
-				c := get(t, p, resolved("a", string(s.Kubeconfig("t"))))
+				c := getClient(t, p, newResolvedTarget("a", string(s.Kubeconfig("t"))))
 				if tc.option == "" {
 					t.Log(i, write(t.Context(), c))
 				}
-				wantLimit(t, call(t.Context(), c), tc.option)
-				if families := metrics(t, p); !strings.Contains(fmt.Sprint(families), "deployerkit_target_limits_total") {
+				expectLimitError(t, call(t.Context(), c), tc.option)
+				if families := getMetrics(t, p); !strings.Contains(fmt.Sprint(families), "deployerkit_target_limits_total") {
 					t.Errorf("the metric is missing in %v", families)
 				}
 			}
@@ -115,16 +115,16 @@ func TestConcurrentResponsesShareBudget(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{RequestTimeout: 5 * time.Minute}) // the timeout also covers the time that a response waits for the budget
 		var clients []*targets.Client
 		for i := range 10 {
-			s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(150_000)))
-			clients = append(clients, get(t, p, resolved(fmt.Sprintf("t%d", i), string(s.Kubeconfig("t")))))
+			s := newHostileServer(t, hostile.When(hostile.Not(hostile.IsDiscovery), hostile.ManyValues(150_000)))
+			clients = append(clients, getClient(t, p, newResolvedTarget(fmt.Sprintf("t%d", i), string(s.Kubeconfig("t")))))
 		}
 		runtime.GC()
-		peak, stop := sample(t)
+		peak, stop := measurePeak(t)
 		var wg sync.WaitGroup
 		for _, c := range clients {
 			for range 3 {
 				wg.Go(func() {
-					if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, configMaps(true)); err != nil {
+					if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, newConfigMaps(true)); err != nil {
 						t.Errorf("an answer within the limits: %v", err)
 					}
 				})
@@ -138,8 +138,8 @@ func TestConcurrentResponsesShareBudget(t *testing.T) {
 	})
 }
 
-// sample measures the peak size of the heap until the function `stop` is called.
-func sample(t *testing.T) (peak *atomic.Uint64, stop func()) {
+// measurePeak measures the peak size of the heap until the function `stop` is called.
+func measurePeak(t *testing.T) (peak *atomic.Uint64, stop func()) {
 	t.Helper()
 	peak = &atomic.Uint64{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -162,19 +162,20 @@ func sample(t *testing.T) (peak *atomic.Uint64, stop func()) {
 	return peak, func() { cancel(); <-done }
 }
 
-// TestLists checks that List returns all objects, and that it sends only one request if there is only one page.
-func TestLists(t *testing.T) {
-	s := hostileServer(t)
-	c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", string(s.Kubeconfig("t"))))
+// TestListsAreReadPageByPage checks that List returns all objects, and that it sends only one request if there is only
+// one page.
+func TestListsAreReadPageByPage(t *testing.T) {
+	s := newHostileServer(t)
+	c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", string(s.Kubeconfig("t"))))
 	for i := range 3 {
-		if err := c.Create(t.Context(), named(fmt.Sprint("a", i))); err != nil {
+		if err := c.Create(t.Context(), newNamedConfigMap(fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lists := func(r hostile.Request) bool { return r.Method == "GET" && strings.HasSuffix(r.Path, "/configmaps") }
 	list := &corev1.ConfigMapList{}
-	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 3 || s.Count(lists) != 1 {
-		t.Errorf("%d objects, %v, in %d requests", len(list.Items), err, s.Count(lists))
+	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 3 || s.CountRequests(lists) != 1 {
+		t.Errorf("%d objects, %v, in %d requests", len(list.Items), err, s.CountRequests(lists))
 	}
 }
 
@@ -182,14 +183,14 @@ func TestTooLargeDiscovery(t *testing.T) {
 	for name, aggregated := range map[string]bool{"aggregated [F3]": true, "one by one [F3]": false} {
 		for _, count := range []int{1500, 200_000} {
 			t.Run(fmt.Sprintf("refuses %d groups that are served %s", count, name), func(t *testing.T) {
-				s := hostileServer(t, hostile.Groups(count, aggregated))
+				s := newHostileServer(t, hostile.AddGroups(count, aggregated))
 				p := newPool(t, targets.PoolOptions{GetTimeout: 20 * time.Second})
-				_, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t"))))
+				_, err := p.Get(t.Context(), newResolvedTarget("a", string(s.Kubeconfig("t"))))
 				over, ok := errors.AsType[*targets.LimitError](err)
 				if !ok || over.Option != "Groups" && over.Option != "Discovery" && over.Option != "Decoding" {
 					t.Errorf("error %v, want one about a limit", err)
 				}
-				if n := s.Count(nil); n > 10 {
+				if n := s.CountRequests(nil); n > 10 {
 					t.Errorf("%d requests", n)
 				}
 			})
@@ -197,28 +198,46 @@ func TestTooLargeDiscovery(t *testing.T) {
 	}
 	t.Run("sends at most 32 requests at a time [F3]", func(t *testing.T) {
 		aGroup := func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/apis/g") }
-		s := hostileServer(t, hostile.When(aGroup, hostile.Trickle(100*time.Microsecond)), hostile.Groups(900, false))
+		s := newHostileServer(t, hostile.When(aGroup, hostile.SendSlowly(100*time.Microsecond)), hostile.AddGroups(900, false))
 		p := newPool(t, targets.PoolOptions{GetTimeout: 30 * time.Second})
-		if _, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t")))); err != nil {
+		if _, err := p.Get(t.Context(), newResolvedTarget("a", string(s.Kubeconfig("t")))); err != nil {
 			t.Errorf("900 groups: %v", err)
 		}
-		if n := s.MostAtOnce(); n > 32 {
+		if n := s.MaxConcurrentRequests(); n > 32 {
 			t.Errorf("%d requests at once", n)
+		}
+	})
+	t.Run("refuses groups that are added later, when it discovers the capabilities [F3]", func(t *testing.T) {
+		var grown atomic.Bool
+		s := newHostileServer(t, hostile.When(func(*http.Request) bool { return grown.Load() }, hostile.AddGroups(1500, true)))
+		c, err := newPool(t, targets.PoolOptions{GetTimeout: 20 * time.Second}).Get(t.Context(), newResolvedTarget("a", string(s.Kubeconfig("t"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := c.DiscoverCapabilities(t.Context())
+		if err != nil || found.Version != "v1.36.0" || len(found.Resources) != 1 {
+			t.Errorf("got %+v and the error %v, want the resources of one group", found, err)
+		}
+		grown.Store(true)
+		_, err = c.DiscoverCapabilities(t.Context())
+		if over, ok := errors.AsType[*targets.LimitError](err); !ok || over.Option != "Groups" {
+			t.Errorf("error %v, want one about the limit Groups", err)
 		}
 	})
 }
 
-// TestWatchWithTooManyEvents checks that a watch with too many events ends, and that its target then counts as down.
-func TestWatchWithTooManyEvents(t *testing.T) {
+// TestWatchWithTooManyEventsEnds checks that a watch with too many events ends, and that its target then counts as
+// down.
+func TestWatchWithTooManyEventsEnds(t *testing.T) {
 	for name, tc := range map[string]struct{ from, option string }{
 		"a watch without a version [F3]": {"", "WatchObjects"},
 		"a watch from a version [F3]":    {"1", "WatchEvents"},
 	} {
 		t.Run("ends a watch "+name, func(t *testing.T) {
-			s := hostileServer(t, hostile.When(hostile.Watches, hostile.Flood()))
+			s := newHostileServer(t, hostile.When(hostile.IsWatch, hostile.WatchEndlessly()))
 			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
-			target := resolved("a", string(s.Kubeconfig("t")))
-			c := get(t, p, target)
+			target := newResolvedTarget("a", string(s.Kubeconfig("t")))
+			c := getClient(t, p, target)
 			m, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
 			if err != nil {
 				t.Fatal(err)
@@ -239,7 +258,7 @@ func TestWatchWithTooManyEvents(t *testing.T) {
 				t.Errorf("%d events came through", events)
 			}
 			_, err = p.Get(t.Context(), target)
-			wantLimit(t, err, tc.option)
+			expectLimitError(t, err, tc.option)
 			if _, ok := errors.AsType[*targets.UnreachableError](err); !ok {
 				t.Errorf("the target counts as healthy: %v", err)
 			}

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// rediscoverAfter is the minimum time between a discovery and the next discovery that an unknown kind causes.
-	rediscoverAfter = time.Second
-	// A slow discovery is repeated less often, so that it takes at most a fifth of the time: after rediscoverPace times
-	// its duration, but at the latest after rediscoverAtMost.
-	rediscoverPace   = 4
-	rediscoverAtMost = 10 * time.Second
+	// minDiscoveryInterval is the minimum time between a discovery and the next discovery that an unknown kind causes.
+	minDiscoveryInterval = time.Second
+	// A slow discovery is repeated less often, so that it takes at most a fifth of the time: after discoverySlowdown times
+	// its duration, but at the latest after maxDiscoveryInterval.
+	discoverySlowdown    = 4
+	maxDiscoveryInterval = 10 * time.Second
 )
 
 // mapper is the RESTMapper of a target. It discovers the kinds when the client connects. When a kind is unknown, it
@@ -31,20 +31,20 @@ const (
 // stay known. The mapper returns an error for which meta.IsNoMatchError is true only if the last discovery was recent,
 // and complete for the group of the kind. It is safe for concurrent use.
 type mapper struct {
-	ctx      context.Context // for methods without a context parameter; canceled with the client
-	disco    discovery.DiscoveryInterfaceWithContext
-	clk      clock.PassiveClock
-	timeout  time.Duration
-	observed func(error) // counts a discovery in the metrics
-	changed  func()      // called when a known kind has another resource or scope, or is gone; may be nil
+	ctx            context.Context // for methods without a context parameter; canceled with the client
+	disco          discovery.DiscoveryInterfaceWithContext
+	clk            clock.PassiveClock
+	timeout        time.Duration
+	countDiscovery func(error) // counts a discovery in the metrics
+	changed        func()      // called when a known kind has another resource or scope, or is gone; may be nil
 
-	loading sync.Mutex // held during a discovery
+	discoveryLock sync.Mutex // held during a discovery
 
-	mu     sync.RWMutex
-	known  *discoveryResult
-	failed error     // the error of the last discovery, or nil
-	next   time.Time // the time from which an unknown kind may cause another discovery
-	forced bool      // set by Reset
+	mu       sync.RWMutex
+	result   *discoveryResult
+	failed   error     // the error of the last discovery, or nil
+	next     time.Time // the time from which an unknown kind may cause another discovery
+	isForced bool      // set by Reset
 }
 
 // discover discovers the kinds of the target. If an API service does not respond, the kinds of its group stay as they
@@ -60,30 +60,30 @@ func (m *mapper) discover(ctx context.Context) error {
 	if partial {
 		err = nil
 	}
-	m.observed(err)
+	m.countDiscovery(err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ended := m.clk.Now()
-	m.next, m.forced = ended.Add(min(max(rediscoverPace*ended.Sub(began), rediscoverAfter), rediscoverAtMost)), false
+	m.next, m.isForced = ended.Add(min(max(discoverySlowdown*ended.Sub(began), minDiscoveryInterval), maxDiscoveryInterval)), false
 	if err != nil {
 		m.failed = fmt.Errorf("discover the kinds of the target: %w", err)
 		return m.failed
 	}
-	before := m.known
-	m.known, m.failed = before.update(groups, lists, failed), nil
-	if m.changed != nil && m.known.hasChangedKinds(before) {
+	before := m.result
+	m.result, m.failed = before.update(groups, lists, failed), nil
+	if m.changed != nil && m.result.hasChangedKinds(before) {
 		m.changed()
 	}
 	return nil
 }
 
-// rediscover discovers the kinds again if the last discovery is old enough, or if there was none. The argument `tried`
-// is the result of the discovery in which the caller did not find a kind. Concurrent calls share one discovery.
+// rediscover discovers the kinds again if the last discovery is old enough, or if there was none. The caller did not
+// find a kind in tried, the result of a discovery. Concurrent calls share one discovery.
 func (m *mapper) rediscover(tried *discoveryResult) error {
-	m.loading.Lock()
-	defer m.loading.Unlock()
+	m.discoveryLock.Lock()
+	defer m.discoveryLock.Unlock()
 	m.mu.RLock()
-	due := m.known == tried && (m.forced || !m.clk.Now().Before(m.next))
+	due := m.result == tried && (m.isForced || !m.clk.Now().Before(m.next))
 	failed := m.failed
 	m.mu.RUnlock()
 	if !due {
@@ -101,8 +101,8 @@ func (m *mapper) Refresh(context.Context) (number uint64, err error) {
 	return m.getResult().number, nil
 }
 
-// Serves reports whether the last discovery contains a version of a group completely.
-func (m *mapper) Serves(version schema.GroupVersion) bool { return m.getResult().hasVersion(version) }
+// IsServed reports whether the last discovery contains a version of a group completely.
+func (m *mapper) IsServed(version schema.GroupVersion) bool { return m.getResult().hasVersion(version) }
 
 // CanRead reports whether the objects of a resource can be read.
 func (m *mapper) CanRead(resource schema.GroupVersionResource) bool {
@@ -112,7 +112,7 @@ func (m *mapper) CanRead(resource schema.GroupVersionResource) bool {
 func (m *mapper) getResult() *discoveryResult {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.known
+	return m.result
 }
 
 // Reset makes the next unknown kind cause a discovery immediately. Call it, for example, when a
@@ -120,12 +120,12 @@ func (m *mapper) getResult() *discoveryResult {
 func (m *mapper) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.forced = true
+	m.isForced = true
 }
 
-// lookUp looks up a kind. If the kind is unknown, lookUp discovers the kinds again and then looks up the kind once
+// findMapping looks up a kind. If the kind is unknown, lookUp discovers the kinds again and then looks up the kind once
 // more. If the discovery of the kind's group is incomplete, it returns an error that names the group.
-func lookUp[T any](m *mapper, group string, look func(meta.RESTMapper) (T, error)) (T, error) {
+func findMapping[T any](m *mapper, group string, look func(meta.RESTMapper) (T, error)) (T, error) {
 	known := m.getResult()
 	out, err := look(known)
 	if !meta.IsNoMatchError(err) {
@@ -145,29 +145,29 @@ func lookUp[T any](m *mapper, group string, look func(meta.RESTMapper) (T, error
 }
 
 func (m *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return lookUp(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(r) })
+	return findMapping(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(r) })
 }
 
 func (m *mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return lookUp(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(r) })
+	return findMapping(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(r) })
 }
 
 func (m *mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return lookUp(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(r) })
+	return findMapping(m, r.Group, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(r) })
 }
 
 func (m *mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return lookUp(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(r) })
+	return findMapping(m, r.Group, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(r) })
 }
 
 func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return lookUp(m, gk.Group, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(gk, versions...) })
+	return findMapping(m, gk.Group, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(gk, versions...) })
 }
 
 func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	return lookUp(m, gk.Group, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) { return known.RESTMappings(gk, versions...) })
+	return findMapping(m, gk.Group, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) { return known.RESTMappings(gk, versions...) })
 }
 
 func (m *mapper) ResourceSingularizer(resource string) (string, error) {
-	return lookUp(m, "", func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
+	return findMapping(m, "", func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
 }

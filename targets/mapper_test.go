@@ -20,8 +20,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// groups is a target whose discovery returns one kind for each version.
-type groups struct {
+// fakeDiscovery is a target whose discovery returns one kind for each version.
+type fakeDiscovery struct {
 	discovery.DiscoveryInterfaceWithContext
 
 	mu     sync.Mutex
@@ -32,7 +32,7 @@ type groups struct {
 	wait   func()
 }
 
-func (g *groups) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+func (g *fakeDiscovery) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	if g.wait != nil {
 		g.wait()
 	}
@@ -66,49 +66,51 @@ func (g *groups) ServerGroupsAndResourcesWithContext(context.Context) ([]*metav1
 }
 
 // newMapper returns a mapper that has discovered the kinds of the target once, and its clock.
-func newMapper(t *testing.T, g *groups) (*mapper, *clocktesting.FakePassiveClock) {
+func newMapper(t *testing.T, g *fakeDiscovery) (*mapper, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	clk := clocktesting.NewFakePassiveClock(time.Now())
-	m := &mapper{ctx: t.Context(), disco: g, clk: clk, timeout: time.Minute, observed: func(error) {}}
+	m := &mapper{ctx: t.Context(), disco: g, clk: clk, timeout: time.Minute, countDiscovery: func(error) {}}
 	if err := m.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return m, clk
 }
 
-func kindIn(group, kind string) schema.GroupKind { return schema.GroupKind{Group: group, Kind: kind} }
+func newGroupKind(group, kind string) schema.GroupKind {
+	return schema.GroupKind{Group: group, Kind: kind}
+}
 
 func TestMapper(t *testing.T) {
 	pass := func(clk *clocktesting.FakePassiveClock, d time.Duration) { clk.SetTime(clk.Now().Add(d)) }
-	lamp := kindIn("example.org", "Lamp")
+	lamp := newGroupKind("example.org", "Lamp")
 	t.Run("the mapper keeps the kinds of a group whose discovery fails, and names the group [F70]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"v1": "ConfigMap", "example.org/v1": "Lamp"}}
+		g := &fakeDiscovery{served: map[string]string{"v1": "ConfigMap", "example.org/v1": "Lamp"}}
 		m, clk := newMapper(t, g)
 		g.served, g.stale = map[string]string{"v1": "ConfigMap"}, []string{"example.org/v1"}
 		pass(clk, time.Minute)
-		if _, err := m.RESTMapping(kindIn("other.org", "Thing"), "v1"); !meta.IsNoMatchError(err) || g.calls != 2 {
+		if _, err := m.RESTMapping(newGroupKind("other.org", "Thing"), "v1"); !meta.IsNoMatchError(err) || g.calls != 2 {
 			t.Errorf("got the error %v after %d discoveries, want no match after 2", err, g.calls)
 		}
 		if mapping, err := m.RESTMapping(lamp, "v1"); err != nil || mapping.Resource.Resource != "lamps" {
 			t.Errorf("got the mapping %v and the error %v of a kind that was known", mapping, err)
 		}
-		_, err := m.RESTMapping(kindIn("example.org", "Fan"), "v1")
+		_, err := m.RESTMapping(newGroupKind("example.org", "Fan"), "v1")
 		if err == nil || meta.IsNoMatchError(err) || !strings.Contains(err.Error(), "example.org/v1: is down") {
 			t.Errorf("got the error %v for another kind of the group, want one that names the group", err)
 		}
 		version := schema.GroupVersion{Group: "example.org", Version: "v1"}
-		if m.Serves(version) || !m.Serves(schema.GroupVersion{Version: "v1"}) {
-			t.Errorf("got an incomplete version as served: %v", m.Serves(version))
+		if m.IsServed(version) || !m.IsServed(schema.GroupVersion{Version: "v1"}) {
+			t.Errorf("got an incomplete version as served: %v", m.IsServed(version))
 		}
 	})
 	t.Run("the mapper does not consider the first discovery complete [F70]", func(t *testing.T) {
-		m, _ := newMapper(t, &groups{served: map[string]string{"v1": "ConfigMap"}, stale: []string{"example.org/v1"}})
+		m, _ := newMapper(t, &fakeDiscovery{served: map[string]string{"v1": "ConfigMap"}, stale: []string{"example.org/v1"}})
 		if _, err := m.RESTMapping(lamp, "v1"); err == nil || meta.IsNoMatchError(err) {
 			t.Errorf("got the error %v, want one that names the group", err)
 		}
 	})
 	t.Run("the mapper forgets the kinds of a complete discovery, and of large versions [F70]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"v1": "ConfigMap", "example.org/v1": "Lamp", "big.org/v1": strings.Repeat("x", maxKept)}}
+		g := &fakeDiscovery{served: map[string]string{"v1": "ConfigMap", "example.org/v1": "Lamp", "big.org/v1": strings.Repeat("x", maxKeptSize)}}
 		m, clk := newMapper(t, g)
 		g.served, g.stale = map[string]string{"v1": "ConfigMap"}, []string{"big.org/v1"}
 		pass(clk, time.Minute)
@@ -123,7 +125,7 @@ func TestMapper(t *testing.T) {
 		}
 	})
 	t.Run("the mapper discovers an unknown kind after a second [F71]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
+		g := &fakeDiscovery{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		g.served["example.org/v1"] = "Lamp"
 		for range 3 {
@@ -137,7 +139,7 @@ func TestMapper(t *testing.T) {
 		}
 	})
 	t.Run("the mapper discovers an unknown kind at once after a reset [F71]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
+		g := &fakeDiscovery{served: map[string]string{"v1": "ConfigMap"}}
 		m, _ := newMapper(t, g)
 		g.served["example.org/v1"] = "Lamp"
 		m.Reset()
@@ -146,7 +148,7 @@ func TestMapper(t *testing.T) {
 		}
 	})
 	t.Run("concurrent requests share a discovery [F71]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
+		g := &fakeDiscovery{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		pass(clk, time.Second)
 		all := sync.WaitGroup{}
@@ -159,7 +161,7 @@ func TestMapper(t *testing.T) {
 		}
 	})
 	t.Run("a slow discovery is repeated less often [F71]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
+		g := &fakeDiscovery{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		g.wait = func() { pass(clk, 2*time.Second) }
 		pass(clk, time.Second)
@@ -171,7 +173,7 @@ func TestMapper(t *testing.T) {
 		}
 	})
 	t.Run("a failed discovery is not repeated at once [F71]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"v1": "ConfigMap"}}
+		g := &fakeDiscovery{served: map[string]string{"v1": "ConfigMap"}}
 		m, clk := newMapper(t, g)
 		g.down = errors.New("down")
 		pass(clk, time.Second)
@@ -182,7 +184,7 @@ func TestMapper(t *testing.T) {
 		}
 	})
 	t.Run("the mapper reports a kind that changed or is gone, because it may return with another scope [F99]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"example.org/v1": "Fan"}}
+		g := &fakeDiscovery{served: map[string]string{"example.org/v1": "Fan"}}
 		m, clk := newMapper(t, g)
 		changes := 0
 		m.changed = func() { changes++ }
@@ -201,7 +203,7 @@ func TestMapper(t *testing.T) {
 		}
 	})
 	t.Run("the mapper refreshes a known kind whose scope has changed [F99]", func(t *testing.T) {
-		g := &groups{served: map[string]string{"example.org/v1": "Fan"}}
+		g := &fakeDiscovery{served: map[string]string{"example.org/v1": "Fan"}}
 		m, clk := newMapper(t, g)
 		before, err := m.Refresh(t.Context())
 		if err != nil || before != 1 {
@@ -215,14 +217,14 @@ func TestMapper(t *testing.T) {
 	})
 }
 
-// lookups is a RESTMapper that counts lookups of kinds.
-type lookups struct {
+// fakeLookups is a RESTMapper that counts lookups of kinds.
+type fakeLookups struct {
 	meta.RESTMapper
 
 	n int
 }
 
-func (l *lookups) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (l *fakeLookups) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	l.n++
 	return l.RESTMapper.RESTMapping(gk, versions...)
 }
@@ -230,7 +232,7 @@ func (l *lookups) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RE
 func TestCachingMapper(t *testing.T) {
 	known := meta.NewDefaultRESTMapper(nil)
 	known.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
-	under := &lookups{RESTMapper: known}
+	under := &fakeLookups{RESTMapper: known}
 	m := &cachingMapper{RESTMapper: under}
 	for range 3 {
 		mapping, err := m.RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1")
@@ -260,7 +262,7 @@ func TestStatusSubresource(t *testing.T) {
 		}
 		return out
 	}
-	m := &mapper{clk: clock.RealClock{}, known: (*discoveryResult)(nil).update(
+	m := &mapper{clk: clock.RealClock{}, result: (*discoveryResult)(nil).update(
 		[]*metav1.APIGroup{{Name: "example.org", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "example.org/v1", Version: "v1"}, {GroupVersion: "example.org/v2", Version: "v2"}}}},
 		[]*metav1.APIResourceList{
 			{GroupVersion: "example.org/v1", APIResources: widgets("widgets", "widgets/scale")},

@@ -17,6 +17,7 @@ type poolMetrics struct {
 	requests    *prometheus.CounterVec
 	limits      *prometheus.CounterVec
 	budget      *prometheus.Desc
+	budgetSize  *prometheus.Desc
 	waits       *prometheus.Desc
 }
 
@@ -24,7 +25,7 @@ func newPoolMetrics() *poolMetrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "deployerkit", Subsystem: "target", Name: name, Help: help}, labels)
 	}
-	return &poolMetrics{
+	m := &poolMetrics{
 		clients:     prometheus.NewDesc("deployerkit_target_clients", "Clients of target clusters by state: up, down, connecting.", []string{"state"}, nil),
 		events:      counter("client_events_total", "Events of the clients of target clusters: created, rotated, evicted, unauthorized, unreachable.", "event"),
 		discoveries: counter("discoveries_total", "Discoveries of the kinds of target clusters.", "result"),
@@ -33,9 +34,19 @@ func newPoolMetrics() *poolMetrics {
 			"limit"),
 		budget: prometheus.NewDesc("deployerkit_target_budget_bytes", "Bytes in use of the budgets that all target clusters share: reading, decoding.",
 			[]string{"budget"}, nil),
+		budgetSize: prometheus.NewDesc("deployerkit_target_budget_size_bytes", "Sizes of the budgets that all target clusters share: reading, decoding.",
+			[]string{"budget"}, nil),
 		waits: prometheus.NewDesc("deployerkit_target_budget_waits_total", "Number of times that a response of a target cluster had to wait for a budget: reading, decoding.",
 			[]string{"budget"}, nil),
 	}
+	// The counters begin with zero, so that the function increase of Prometheus also counts the first event.
+	for _, event := range []string{"created", "rotated", "evicted", "unauthorized", "unreachable"} {
+		m.events.WithLabelValues(event)
+	}
+	for _, limit := range []string{"object", "page", "list", "discovery", "groups", "event", "rate", "values"} {
+		m.limits.WithLabelValues(limit)
+	}
+	return m
 }
 
 func (m *poolMetrics) countEvent(what string) { m.events.WithLabelValues(what).Inc() }
@@ -62,12 +73,13 @@ func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
 	p.metrics.requests.Describe(ch)
 	p.metrics.limits.Describe(ch)
 	ch <- p.metrics.budget
+	ch <- p.metrics.budgetSize
 	ch <- p.metrics.waits
 }
 
 // Collect implements prometheus.Collector.
 func (p *Pool) Collect(ch chan<- prometheus.Metric) {
-	for state, count := range p.countStates() {
+	for state, count := range p.getStates() {
 		ch <- prometheus.MustNewConstMetric(p.metrics.clients, prometheus.GaugeValue, float64(count), state)
 	}
 	p.metrics.events.Collect(ch)
@@ -76,12 +88,13 @@ func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	p.metrics.limits.Collect(ch)
 	for name, b := range map[string]*budget.Budget{"reading": p.memory.Reading, "decoding": p.memory.Decoding} {
 		used, waits := b.GetUsage()
+		ch <- prometheus.MustNewConstMetric(p.metrics.budgetSize, prometheus.GaugeValue, float64(b.GetSize()), name)
 		ch <- prometheus.MustNewConstMetric(p.metrics.budget, prometheus.GaugeValue, float64(used), name)
 		ch <- prometheus.MustNewConstMetric(p.metrics.waits, prometheus.CounterValue, float64(waits), name)
 	}
 }
 
-func (p *Pool) countStates() map[string]int {
+func (p *Pool) getStates() map[string]int {
 	p.mu.Lock()
 	all := make([]*Client, 0, p.used.Len())
 	for element := p.used.Front(); element != nil; element = element.Next() {

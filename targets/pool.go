@@ -23,10 +23,10 @@ import (
 type PoolOptions struct {
 	// Policy lists the features that Targets may use. The default is the strictest policy.
 	Policy Policy
-	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}. When a target rejects its
-	// credentials, the pool makes the Resolver read the secret again. Therefore, use the same Resolver that resolves
-	// your Targets. If Resolver is nil, the pool rejects the old form. The pool also cannot make your own Resolver
-	// read a secret again. After a rejection, this Resolver returns the old secret until its maximum age has passed.
+	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}. When a target rejects its credentials,
+	// the pool makes the Resolver read the secret again. Therefore, use the same Resolver that resolves your Targets. If
+	// Resolver is nil, the pool rejects the old form, and it cannot make the Resolver that you use elsewhere read a secret
+	// again: after a rejection, that Resolver returns the old secret until its maximum age has passed.
 	Resolver *Resolver
 	// Landscaper is a config for the Landscaper cluster. Targets with selfConfig use the address and the CA of this
 	// config, but never the credentials. If Policy.EnableSelf is true, Landscaper must be set.
@@ -156,7 +156,7 @@ func (p *Pool) Get(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*Client, 
 		if err != nil {
 			return nil, err
 		}
-		if c, err = p.assignClient(t, m); err != nil {
+		if c, err = p.getClientFor(t, m); err != nil {
 			return nil, err
 		}
 	}
@@ -183,9 +183,9 @@ func (p *Pool) getUnchangedClient(t *lsv1alpha1.ResolvedTarget) *Client {
 	return known.client
 }
 
-// assignClient returns a client with the given configuration. This is an existing client, the previous client of the
+// getClientFor returns a client with the given configuration. This is an existing client, the previous client of the
 // Target with new credentials, or a new client.
-func (p *Pool) assignClient(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
+func (p *Pool) getClientFor(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {
@@ -274,7 +274,7 @@ func (p *Pool) removeClient(c *Client) {
 	c.transport.link.Load().transport.CloseIdleConnections()
 }
 
-func (p *Pool) unpin(c *Client) {
+func (p *Pool) releasePin(c *Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.pins--

@@ -13,9 +13,9 @@ import (
 func BenchmarkPoolGet(b *testing.B) {
 	api := startAPI("token")
 	defer api.Close()
-	pool := targets.NewPool(targets.PoolOptions{Policy: loose})
+	pool := targets.NewPool(targets.PoolOptions{Policy: loosePolicy})
 	defer pool.Close()
-	target := resolved("a", kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca()), "token: token", ""))
+	target := newResolvedTarget("a", newKubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.getCA()), "token: token", ""))
 	for b.Loop() {
 		if _, err := pool.Get(b.Context(), target); err != nil {
 			b.Fatal(err)

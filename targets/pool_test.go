@@ -40,7 +40,7 @@ func newPool(t *testing.T, o targets.PoolOptions) *targets.Pool {
 	return p
 }
 
-func get(t *testing.T, p *targets.Pool, target *lsv1alpha1.ResolvedTarget) *targets.Client {
+func getClient(t *testing.T, p *targets.Pool, target *lsv1alpha1.ResolvedTarget) *targets.Client {
 	t.Helper()
 	c, err := p.Get(t.Context(), target)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestPoolSharesClients(t *testing.T) {
 	seen := make([]*targets.Client, 100)
 	for i := range seen {
 		wg.Go(func() {
-			c, err := p.Get(t.Context(), resolved(fmt.Sprintf("target-%d", i%10), api.content(t, "t1")))
+			c, err := p.Get(t.Context(), newResolvedTarget(fmt.Sprintf("target-%d", i%10), api.newContent(t, "t1")))
 			if err == nil {
 				err = use(t.Context(), c)
 			}
@@ -85,13 +85,13 @@ func TestPoolSharesClients(t *testing.T) {
 			t.Fatal("targets with the same content have different clients")
 		}
 	}
-	if api.count("/api") != 1 || api.count("/apis") != 1 {
-		t.Errorf("%d and %d discoveries, want 1 each", api.count("/api"), api.count("/apis"))
+	if api.getCount("/api") != 1 || api.getCount("/apis") != 1 {
+		t.Errorf("%d and %d discoveries, want 1 each", api.getCount("/api"), api.getCount("/apis"))
 	}
-	if other := get(t, p, resolved("other", api.content(t, "t2"))); other == seen[0] {
+	if other := getClient(t, p, newResolvedTarget("other", api.newContent(t, "t2"))); other == seen[0] {
 		t.Error("targets with different credentials share a client")
 	}
-	got := metrics(t, p)
+	got := getMetrics(t, p)
 	for series, want := range map[string]float64{
 		`deployerkit_target_clients{up}`: 2, `deployerkit_target_clients{down}`: 0, `deployerkit_target_clients{connecting}`: 0,
 		`deployerkit_target_discoveries_total{ok}`: 2, `deployerkit_target_client_events_total{created}`: 2,
@@ -103,9 +103,9 @@ func TestPoolSharesClients(t *testing.T) {
 	}
 }
 
-// metrics returns the values of all metrics of a pool. Each key consists of the name of the metric and the values of
+// getMetrics returns the values of all metrics of a pool. Each key consists of the name of the metric and the values of
 // the labels.
-func metrics(t *testing.T, p *targets.Pool) map[string]float64 {
+func getMetrics(t *testing.T, p *targets.Pool) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	if err := reg.Register(p); err != nil {
@@ -128,10 +128,10 @@ func metrics(t *testing.T, p *targets.Pool) map[string]float64 {
 	return out
 }
 
-func TestPoolRotates(t *testing.T) {
+func TestPoolRotatesCredentials(t *testing.T) {
 	api := newAPI(t, "old")
 	p := newPool(t, targets.PoolOptions{})
-	c := get(t, p, resolved("a", api.content(t, "old")))
+	c := getClient(t, p, newResolvedTarget("a", api.newContent(t, "old")))
 	release, ok := c.Pin()
 	if !ok {
 		t.Fatal("cannot pin")
@@ -141,14 +141,14 @@ func TestPoolRotates(t *testing.T) {
 	if err := use(t.Context(), c); !apierrors.IsUnauthorized(err) {
 		t.Fatalf("with the old token: %v", err)
 	}
-	if again := get(t, p, resolved("a", api.content(t, "new"))); again != c {
+	if again := getClient(t, p, newResolvedTarget("a", api.newContent(t, "new"))); again != c {
 		t.Error("new credentials made another client")
 	}
 	if err := use(t.Context(), c); err != nil {
 		t.Errorf("with the new token: %v", err)
 	}
-	if isDone(c) || api.count("/api") != 1 {
-		t.Errorf("done %t, %d discoveries, want a client that goes on", isDone(c), api.count("/api"))
+	if isDone(c) || api.getCount("/api") != 1 {
+		t.Errorf("done %t, %d discoveries, want a client that goes on", isDone(c), api.getCount("/api"))
 	}
 }
 
@@ -156,39 +156,39 @@ func TestPoolDoesNotRotateSharedClients(t *testing.T) {
 	api := newAPI(t, "old", "new")
 	elsewhere := newAPI(t, "new")
 	p := newPool(t, targets.PoolOptions{})
-	shared := get(t, p, resolved("a", api.content(t, "old")))
-	get(t, p, resolved("b", api.content(t, "old")))
-	moved := get(t, p, resolved("a", api.content(t, "new")))
+	shared := getClient(t, p, newResolvedTarget("a", api.newContent(t, "old")))
+	getClient(t, p, newResolvedTarget("b", api.newContent(t, "old")))
+	moved := getClient(t, p, newResolvedTarget("a", api.newContent(t, "new")))
 	if moved == shared {
 		t.Fatal("target b got the credentials of target a")
 	}
-	if get(t, p, resolved("b", api.content(t, "new"))) != moved || !isDone(shared) {
+	if getClient(t, p, newResolvedTarget("b", api.newContent(t, "new"))) != moved || !isDone(shared) {
 		t.Error("the last target did not follow, or the client that nobody uses goes on")
 	}
 	t.Run("creates another client for another server", func(t *testing.T) {
 		api.accept("only")
-		here := get(t, p, resolved("alone", api.content(t, "only")))
-		if get(t, p, resolved("alone", elsewhere.content(t, "new"))) == here || !isDone(here) {
+		here := getClient(t, p, newResolvedTarget("alone", api.newContent(t, "only")))
+		if getClient(t, p, newResolvedTarget("alone", elsewhere.newContent(t, "new"))) == here || !isDone(here) {
 			t.Error("another server, but the same client")
 		}
 	})
 	t.Run("creates another client for a Target that only has the same name", func(t *testing.T) {
 		elsewhere.accept("first", "other")
-		first := get(t, p, resolved("c", elsewhere.content(t, "first")))
-		namesake := resolved("c", elsewhere.content(t, "other"))
+		first := getClient(t, p, newResolvedTarget("c", elsewhere.newContent(t, "first")))
+		namesake := newResolvedTarget("c", elsewhere.newContent(t, "other"))
 		namesake.UID = "another"
-		if get(t, p, namesake) == first {
+		if getClient(t, p, namesake) == first {
 			t.Error("a new Target took over the client of a deleted one")
 		}
 	})
 }
 
-func TestPoolEvicts(t *testing.T) {
+func TestPoolEvictsUnusedClients(t *testing.T) {
 	api := newAPI(t, "t0", "t1", "t2", "t3")
 	p := newPool(t, targets.PoolOptions{MaxClients: 2})
 	clients := map[string]*targets.Client{}
 	take := func(name string) *targets.Client {
-		clients[name] = get(t, p, resolved(name, api.content(t, name)))
+		clients[name] = getClient(t, p, newResolvedTarget(name, api.newContent(t, name)))
 		return clients[name]
 	}
 	release, _ := take("t0").Pin()
@@ -212,12 +212,12 @@ func TestPoolEvicts(t *testing.T) {
 	}
 }
 
-func TestPoolWithAllPinned(t *testing.T) {
+func TestPoolKeepsPinnedClients(t *testing.T) {
 	api := newAPI(t, "t0", "t1")
 	p := newPool(t, targets.PoolOptions{MaxClients: 1})
-	first := get(t, p, resolved("t0", api.content(t, "t0")))
+	first := getClient(t, p, newResolvedTarget("t0", api.newContent(t, "t0")))
 	releaseFirst, _ := first.Pin()
-	second := get(t, p, resolved("t1", api.content(t, "t1")))
+	second := getClient(t, p, newResolvedTarget("t1", api.newContent(t, "t1")))
 	if isDone(first) || isDone(second) {
 		t.Fatal("a client with watches, or the one that is handed out, is gone")
 	}
@@ -231,15 +231,15 @@ func TestPoolDiscoversKindsRarely(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	p := newPool(t, targets.PoolOptions{Clock: clk})
-	c := get(t, p, resolved("a", api.content(t, "t")))
+	c := getClient(t, p, newResolvedTarget("a", api.newContent(t, "t")))
 	widget := schema.GroupKind{Group: "example.org", Kind: "Widget"}
 	lookUp := func(found bool, discoveries int) {
 		t.Helper()
 		if _, err := c.RESTMapper().RESTMapping(widget, "v1"); (err == nil) != found || !found && !meta.IsNoMatchError(err) {
 			t.Errorf("look up a Widget: %v", err)
 		}
-		if api.count("/apis") != discoveries {
-			t.Errorf("%d discoveries, want %d", api.count("/apis"), discoveries)
+		if api.getCount("/apis") != discoveries {
+			t.Errorf("%d discoveries, want %d", api.getCount("/apis"), discoveries)
 		}
 	}
 	lookUp(false, 1)
@@ -258,17 +258,17 @@ func TestPoolDiscoversKindsRarely(t *testing.T) {
 // every ten seconds.
 func TestPoolReadsRefusedSecretsAgain(t *testing.T) {
 	api := newAPI(t, "old")
-	r, reader, clk := setup(map[string]string{"k": api.content(t, "old")})
+	r, reader, clk := newTestResolver(map[string]string{"k": api.newContent(t, "old")})
 	p := newPool(t, targets.PoolOptions{Resolver: r, Clock: clk})
 	resolve := func() *lsv1alpha1.ResolvedTarget {
-		found, err := r.Resolve(t.Context(), target("creds", "k"))
+		found, err := r.Resolve(t.Context(), newTarget("creds", "k"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		found.Target = resolved("cluster-1", "").Target
+		found.Target = newResolvedTarget("cluster-1", "").Target
 		return found
 	}
-	c := get(t, p, resolve())
+	c := getClient(t, p, resolve())
 	refuse := func(reads int32) {
 		t.Helper()
 		if err := use(t.Context(), c); !apierrors.IsUnauthorized(err) {
@@ -283,9 +283,9 @@ func TestPoolReadsRefusedSecretsAgain(t *testing.T) {
 	refuse(2)
 	clk.SetTime(clk.Now().Add(10 * time.Second))
 	refuse(3)
-	reader.set(map[string]string{"k": api.content(t, "new")}, nil)
+	reader.set(map[string]string{"k": api.newContent(t, "new")}, nil)
 	c.InvalidateCredentials()
-	if get(t, p, resolve()) != c {
+	if getClient(t, p, resolve()) != c {
 		t.Error("another client")
 	}
 	if err := use(t.Context(), c); err != nil {
@@ -298,15 +298,15 @@ func TestPoolReadsRefusedSecretsAgain(t *testing.T) {
 func TestPoolReadsOldReferences(t *testing.T) {
 	api := newAPI(t, "old", "new")
 	bare := func(token string) string {
-		return kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca()), "token: "+token, "")
+		return newKubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.getCA()), "token: "+token, "")
 	}
-	r, reader, _ := setup(map[string]string{"kubeconfig": bare("old"), "other": bare("new")})
+	r, reader, _ := newTestResolver(map[string]string{"kubeconfig": bare("old"), "other": bare("new")})
 	p := newPool(t, targets.PoolOptions{Resolver: r})
-	c := get(t, p, resolved("a", `{"kubeconfig":{"secretRef":{"name":"creds"}}}`))
-	if get(t, p, resolved("b", `{"kubeconfig":{"secretRef":{"name":"creds","namespace":"garden","key":"kubeconfig"}}}`)) != c || reader.gets.Load() != 1 {
+	c := getClient(t, p, newResolvedTarget("a", `{"kubeconfig":{"secretRef":{"name":"creds"}}}`))
+	if getClient(t, p, newResolvedTarget("b", `{"kubeconfig":{"secretRef":{"name":"creds","namespace":"garden","key":"kubeconfig"}}}`)) != c || reader.gets.Load() != 1 {
 		t.Errorf("another client, or %d reads", reader.gets.Load())
 	}
-	if get(t, p, resolved("c", `{"kubeconfig":{"secretRef":{"name":"creds","key":"other"}}}`)) == c {
+	if getClient(t, p, newResolvedTarget("c", `{"kubeconfig":{"secretRef":{"name":"creds","key":"other"}}}`)) == c {
 		t.Error("the key is ignored")
 	}
 	for content, field := range map[string]string{
@@ -317,21 +317,21 @@ func TestPoolReadsOldReferences(t *testing.T) {
 		`{"kubeconfig":{"secretRef":{"name":"creds"},"users":[]}}`:              "kubeconfig",
 		`{"kubeconfig":{"secretRef":"creds"}}`:                                  "kubeconfig.secretRef",
 	} {
-		wantFault(t, p, resolved("d", content), field)
+		expectConfigError(t, p, newResolvedTarget("d", content), field)
 	}
-	_, err := p.Get(t.Context(), resolved("e", `{"kubeconfig":{"secretRef":{"name":"creds","key":"missing"}}}`))
+	_, err := p.Get(t.Context(), newResolvedTarget("e", `{"kubeconfig":{"secretRef":{"name":"creds","key":"missing"}}}`))
 	if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ReasonContentInvalid {
 		t.Errorf("missing key: %v", err)
 	}
-	wantFault(t, newPool(t, targets.PoolOptions{}), resolved("a", `{"kubeconfig":{"secretRef":{"name":"creds"}}}`), "kubeconfig.secretRef")
+	expectConfigError(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", `{"kubeconfig":{"secretRef":{"name":"creds"}}}`), "kubeconfig.secretRef")
 	foreign := newPool(t, targets.PoolOptions{Resolver: r, Policy: targets.Policy{AllowForeignSecrets: true}})
-	_, err = foreign.Get(t.Context(), resolved("f", `{"kubeconfig":{"secretRef":{"name":"creds","namespace":"elsewhere"}}}`))
+	_, err = foreign.Get(t.Context(), newResolvedTarget("f", `{"kubeconfig":{"secretRef":{"name":"creds","namespace":"elsewhere"}}}`))
 	if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ReasonSecretMissing {
 		t.Errorf("foreign secret, allowed but missing: %v", err)
 	}
 }
 
-func wantFault(t *testing.T, p *targets.Pool, target *lsv1alpha1.ResolvedTarget, field string) {
+func expectConfigError(t *testing.T, p *targets.Pool, target *lsv1alpha1.ResolvedTarget, field string) {
 	t.Helper()
 	_, err := p.Get(t.Context(), target)
 	fault, ok := errors.AsType[*targets.ConfigError](err)
@@ -345,42 +345,42 @@ func wantFault(t *testing.T, p *targets.Pool, target *lsv1alpha1.ResolvedTarget,
 // TestPoolReadsContent tests every form of content that Landscaper supports.
 func TestPoolReadsContent(t *testing.T) {
 	api := newAPI(t, "t")
-	bare := kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca()), "token: t", "")
+	bare := newKubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.getCA()), "token: t", "")
 	p := newPool(t, targets.PoolOptions{})
-	first := get(t, p, resolved("first", api.content(t, "t")))
+	first := getClient(t, p, newResolvedTarget("first", api.newContent(t, "t")))
 	forms := map[string]string{
 		"a kubeconfig":                   bare,
 		"a kubeconfig in YAML":           "kubeconfig: |\n  " + strings.ReplaceAll(bare, "\n", "\n  "),
 		"an object":                      "other: 1\nkubeconfig:\n  " + strings.ReplaceAll(bare, "\n", "\n  "),
 		"a string":                       fmt.Sprintf("%q", bare),
-		"a kubeconfig beside oidcConfig": strings.TrimSuffix(api.content(t, "t"), "}") + `,"oidcConfig":{}}`,
-		"a kubeconfig beside null":       strings.TrimSuffix(api.content(t, "t"), "}") + `,"selfConfig":null}`,
+		"a kubeconfig beside oidcConfig": strings.TrimSuffix(api.newContent(t, "t"), "}") + `,"oidcConfig":{}}`,
+		"a kubeconfig beside null":       strings.TrimSuffix(api.newContent(t, "t"), "}") + `,"selfConfig":null}`,
 	}
 	for name, content := range forms {
 		t.Run("reads "+name, func(t *testing.T) {
-			if get(t, p, resolved(name, content)) != first {
+			if getClient(t, p, newResolvedTarget(name, content)) != first {
 				t.Error("is read in another way")
 			}
 		})
 	}
-	other := resolved("other", `{"region":"eu"}`)
+	other := newResolvedTarget("other", `{"region":"eu"}`)
 	other.Spec.Type = "example.com/other"
-	wantFault(t, p, other, "type")
-	wantFault(t, p, &lsv1alpha1.ResolvedTarget{}, "target")
-	wantFault(t, p, nil, "target")
-	wantFault(t, p, resolved("empty", ""), "config")
-	wantFault(t, p, resolved("null", "null"), "config")
-	wantFault(t, p, resolved("twice", `{"kubeconfig":"a","kubeconfig":"`+canary+`"}`), "config")
-	wantFault(t, p, resolved("case", `{"Kubeconfig":"`+canary+`"}`), "kubeconfig")
+	expectConfigError(t, p, other, "type")
+	expectConfigError(t, p, &lsv1alpha1.ResolvedTarget{}, "target")
+	expectConfigError(t, p, nil, "target")
+	expectConfigError(t, p, newResolvedTarget("empty", ""), "config")
+	expectConfigError(t, p, newResolvedTarget("null", "null"), "config")
+	expectConfigError(t, p, newResolvedTarget("twice", `{"kubeconfig":"a","kubeconfig":"`+canary+`"}`), "config")
+	expectConfigError(t, p, newResolvedTarget("case", `{"Kubeconfig":"`+canary+`"}`), "kubeconfig")
 }
 
 // TestOtherTargetTypesAreResolved checks that Targets of other types can be resolved, and are rejected only if a client
 // is requested.
 func TestOtherTargetTypesAreResolved(t *testing.T) {
 	t.Run("does not read a kubeconfig in a Target of another type [H-8]", func(t *testing.T) {
-		r, _, _ := setup(nil)
+		r, _, _ := newTestResolver(nil)
 		for _, content := range []string{`{"region":"eu"}`, `["a"]`, `"text"`, `{"users":"eu","clusters":3}`} {
-			other := inline(content)
+			other := newInlineTarget(content)
 			other.Spec.Type = "example.com/other"
 			if got, err := r.Resolve(t.Context(), other); err != nil || got.Content != content {
 				t.Errorf("Resolve(%s) = %v, %v", content, got, err)
@@ -391,7 +391,7 @@ func TestOtherTargetTypesAreResolved(t *testing.T) {
 
 func TestClientConfigHoldsNoCredentials(t *testing.T) {
 	api := newAPI(t, canary)
-	c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, canary)))
+	c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, canary)))
 	if text := fmt.Sprintf("%+v %#v", c.Config(), *c.Config()); strings.Contains(text, canary) {
 		t.Error("the configuration shows the token")
 	}
@@ -408,7 +408,7 @@ func TestClientConfigHoldsNoCredentials(t *testing.T) {
 func TestHostileServer(t *testing.T) {
 	t.Run("cannot show the token in an error", func(t *testing.T) {
 		api := newAPI(t, canary)
-		c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, canary)))
+		c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, canary)))
 		api.accept()
 		err := use(t.Context(), c)
 		if err == nil || !strings.Contains(err.Error(), "who is [redacted]?") {
@@ -422,13 +422,13 @@ func TestHostileServer(t *testing.T) {
 			fmt.Fprint(w, r.Header.Get("Authorization"))
 			return true
 		}
-		_, err := newPool(t, targets.PoolOptions{}).Get(t.Context(), resolved("a", api.content(t, canary)))
+		_, err := newPool(t, targets.PoolOptions{}).Get(t.Context(), newResolvedTarget("a", api.newContent(t, canary)))
 		mustHideCanary(t, err)
 	})
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		t.Run(fmt.Sprintf("cannot redirect a client with the code %d", code), func(t *testing.T) {
 			trap, api := newAPI(t, canary), newAPI(t, canary)
-			c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, canary)))
+			c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, canary)))
 			api.set(func() {
 				api.handle = func(w http.ResponseWriter, r *http.Request) bool {
 					http.Redirect(w, r, trap.URL+r.URL.Path, code)
@@ -443,7 +443,7 @@ func TestHostileServer(t *testing.T) {
 			if err := c.Create(t.Context(), cm); !errors.Is(err, targets.ErrRedirect) {
 				t.Errorf("error %v of a write, want ErrRedirect", err)
 			}
-			if len(trap.seen) > 0 {
+			if len(trap.sentTokens) > 0 {
 				t.Error("the redirect was followed")
 			}
 		})
@@ -459,14 +459,14 @@ func TestHostileServer(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
-		get(t, newPool(t, targets.PoolOptions{}), resolved("a", api.content(t, canary)))
+		getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("a", api.newContent(t, canary)))
 	})
 }
 
-// TestDialGuard checks that a host name is rejected if it resolves to a forbidden address.
-func TestDialGuard(t *testing.T) {
+// TestDialGuardRejectsPrivateAddresses checks that a host name is rejected if it resolves to a forbidden address.
+func TestDialGuardRejectsPrivateAddresses(t *testing.T) {
 	api := newAPI(t)
-	cfg, err := targets.RESTConfig([]byte(kubeconfig(okCluster, okUser, "")), targets.Policy{})
+	cfg, err := targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(okCluster, okUser, "")), targets.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -478,7 +478,7 @@ func TestDialGuard(t *testing.T) {
 			t.Errorf("dial %s: %v, %v, want a ConfigError", target, conn, err)
 		}
 	}
-	if cfg, err = targets.RESTConfig([]byte(kubeconfig(okCluster, okUser, "")), loose); err != nil {
+	if cfg, err = targets.RESTConfigFromKubeconfig([]byte(newKubeconfig(okCluster, okUser, "")), loosePolicy); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := cfg.Dial(t.Context(), "tcp", address)
@@ -493,8 +493,8 @@ func TestDialGuard(t *testing.T) {
 // TestWatchesOutliveTheRequestTimeout checks that the timeout applies only until the headers of a watch have arrived.
 func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	api := newAPI(t, "t")
-	timeout := testtime.Stretch(300 * time.Millisecond)
-	c := get(t, newPool(t, targets.PoolOptions{RequestTimeout: timeout}), resolved("a", api.content(t, "t")))
+	timeout := testtime.ScaleTimeout(300 * time.Millisecond)
+	c := getClient(t, newPool(t, targets.PoolOptions{RequestTimeout: timeout}), newResolvedTarget("a", api.newContent(t, "t")))
 	more := make(chan struct{})
 	api.set(func() {
 		api.handle = func(w http.ResponseWriter, r *http.Request) bool {
@@ -526,11 +526,11 @@ func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 func TestPoolStopsWithContext(t *testing.T) {
 	api := newAPI(t, "t")
 	before := runtime.NumGoroutine()
-	p := targets.NewPool(targets.PoolOptions{Policy: loose, GetTimeout: 10 * time.Second})
+	p := targets.NewPool(targets.PoolOptions{Policy: loosePolicy, GetTimeout: 10 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Start(ctx) }()
-	c := get(t, p, resolved("a", api.content(t, "t")))
+	c := getClient(t, p, newResolvedTarget("a", api.newContent(t, "t")))
 	if err := use(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -541,7 +541,7 @@ func TestPoolStopsWithContext(t *testing.T) {
 	if !isDone(c) {
 		t.Error("the client goes on")
 	}
-	if _, err := p.Get(t.Context(), resolved("a", api.content(t, "t"))); !errors.Is(err, targets.ErrClosed) {
+	if _, err := p.Get(t.Context(), newResolvedTarget("a", api.newContent(t, "t"))); !errors.Is(err, targets.ErrClosed) {
 		t.Errorf("Get after the end: %v", err)
 	}
 	if err := use(t.Context(), c); !errors.Is(err, targets.ErrClosed) {

@@ -36,26 +36,32 @@ func TestCallReleasesMemoryWhenItReturns(t *testing.T) {
 	patch := client.RawPatch("application/merge-patch+json", []byte("{}"))
 	calls := map[string]call{
 		"Get": func(ctx context.Context, c *targets.Client) error {
-			return c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, named("a"))
+			return c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, newNamedConfigMap("a"))
 		},
 		"List":   func(ctx context.Context, c *targets.Client) error { return c.List(ctx, &corev1.ConfigMapList{}) },
-		"Create": func(ctx context.Context, c *targets.Client) error { return c.Create(ctx, named("a")) },
-		"Update": func(ctx context.Context, c *targets.Client) error { return c.Update(ctx, named("a")) },
-		"Patch":  func(ctx context.Context, c *targets.Client) error { return c.Patch(ctx, named("a"), patch) },
+		"Create": func(ctx context.Context, c *targets.Client) error { return c.Create(ctx, newNamedConfigMap("a")) },
+		"Update": func(ctx context.Context, c *targets.Client) error { return c.Update(ctx, newNamedConfigMap("a")) },
+		"Patch":  func(ctx context.Context, c *targets.Client) error { return c.Patch(ctx, newNamedConfigMap("a"), patch) },
 		"Apply": func(ctx context.Context, c *targets.Client) error {
 			return c.Apply(ctx, apply(), client.FieldOwner("test"))
 		},
-		"Delete": func(ctx context.Context, c *targets.Client) error { return c.Delete(ctx, named("a")) },
+		"Delete": func(ctx context.Context, c *targets.Client) error { return c.Delete(ctx, newNamedConfigMap("a")) },
 		"DeleteAllOf": func(ctx context.Context, c *targets.Client) error {
-			return c.DeleteAllOf(ctx, named("a"), client.InNamespace("default"))
+			return c.DeleteAllOf(ctx, newNamedConfigMap("a"), client.InNamespace("default"))
 		},
 	}
 	ofSubresource := func(name string, of func(*targets.Client) client.SubResourceClient) map[string]call {
 		return map[string]call{
-			name + ".Get":    func(ctx context.Context, c *targets.Client) error { return of(c).Get(ctx, named("a"), named("a")) },
-			name + ".Create": func(ctx context.Context, c *targets.Client) error { return of(c).Create(ctx, named("a"), named("a")) },
-			name + ".Update": func(ctx context.Context, c *targets.Client) error { return of(c).Update(ctx, named("a")) },
-			name + ".Patch":  func(ctx context.Context, c *targets.Client) error { return of(c).Patch(ctx, named("a"), patch) },
+			name + ".Get": func(ctx context.Context, c *targets.Client) error {
+				return of(c).Get(ctx, newNamedConfigMap("a"), newNamedConfigMap("a"))
+			},
+			name + ".Create": func(ctx context.Context, c *targets.Client) error {
+				return of(c).Create(ctx, newNamedConfigMap("a"), newNamedConfigMap("a"))
+			},
+			name + ".Update": func(ctx context.Context, c *targets.Client) error { return of(c).Update(ctx, newNamedConfigMap("a")) },
+			name + ".Patch": func(ctx context.Context, c *targets.Client) error {
+				return of(c).Patch(ctx, newNamedConfigMap("a"), patch)
+			},
 			name + ".Apply": func(ctx context.Context, c *targets.Client) error {
 				return of(c).Apply(ctx, apply(), client.FieldOwner("test"))
 			},
@@ -83,17 +89,17 @@ func TestCallReleasesMemoryWhenItReturns(t *testing.T) {
 			continue
 		}
 		t.Run(name+" releases the memory of its response [F2]", func(t *testing.T) {
-			s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(50_000)))
+			s := newHostileServer(t, hostile.When(hostile.Not(hostile.IsDiscovery), hostile.ManyValues(50_000)))
 			p := newPool(t, targets.PoolOptions{})
-			c := get(t, p, resolved("a", string(s.Kubeconfig("t"))))
-			before := s.Count(nil)
+			c := getClient(t, p, newResolvedTarget("a", string(s.Kubeconfig("t"))))
+			before := s.CountRequests(nil)
 			if err := one(t.Context(), c); err != nil {
 				t.Logf("the answer does not fit: %v", err)
 			}
-			if s.Count(nil) == before {
+			if s.CountRequests(nil) == before {
 				t.Fatal("no request was made")
 			}
-			if held := metrics(t, p)[`deployerkit_target_budget_bytes{decoding}`]; held != 0 {
+			if held := getMetrics(t, p)[`deployerkit_target_budget_bytes{decoding}`]; held != 0 {
 				t.Errorf("the call returned, and %.0f bytes of the budget are held", held)
 			}
 		})

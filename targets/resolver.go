@@ -74,7 +74,7 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 		return nil, newResolveError(t, ReasonSecretUnreadable, err)
 	}
 	r.used.Add(client.ObjectKeyFromObject(t), name)
-	if resolved.Content, err = document.OfSecret(data, t.Spec.SecretRef.Key); err != nil {
+	if resolved.Content, err = document.ReadSecret(data, t.Spec.SecretRef.Key); err != nil {
 		r.secrets.Remove(name)
 		return nil, newResolveError(t, ReasonContentInvalid, err)
 	}

@@ -64,22 +64,22 @@ func (r *secretReader) set(data map[string]string, err error) {
 	}
 }
 
-func setup(data map[string]string) (*targets.Resolver, *secretReader, *clocktesting.FakePassiveClock) {
+func newTestResolver(data map[string]string) (*targets.Resolver, *secretReader, *clocktesting.FakePassiveClock) {
 	reader := &secretReader{}
 	reader.set(data, nil)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	return targets.NewResolver(reader, clk, 0), reader, clk
 }
 
-func target(secret, key string) *lsv1alpha1.Target {
+func newTarget(secret, key string) *lsv1alpha1.Target {
 	return &lsv1alpha1.Target{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "cluster-1"},
 		Spec:       lsv1alpha1.TargetSpec{SecretRef: &lsv1alpha1.LocalSecretReference{Name: secret, Key: key}},
 	}
 }
 
-func inline(config string) *lsv1alpha1.Target {
-	t := target("", "")
+func newInlineTarget(config string) *lsv1alpha1.Target {
+	t := newTarget("", "")
 	t.Spec = lsv1alpha1.TargetSpec{Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(config))}
 	return t
 }
@@ -91,19 +91,19 @@ func TestResolve(t *testing.T) {
 		want   string
 		gets   int32
 	}{
-		"an inline configuration":                       {target: inline(`{"a": 1}`), want: `{"a": 1}`},
+		"an inline configuration":                       {target: newInlineTarget(`{"a": 1}`), want: `{"a": 1}`},
 		"a Target without a configuration and a secret": {target: &lsv1alpha1.Target{}},
-		"a key to raw bytes":                            {target("creds", "a.b"), map[string]string{"a.b": "  not: [yaml", "o": "x"}, "  not: [yaml", 1},
-		"a key to an empty value":                       {target("creds", "k"), map[string]string{"k": ""}, "", 1},
+		"a key to raw bytes":                            {newTarget("creds", "a.b"), map[string]string{"a.b": "  not: [yaml", "o": "x"}, "  not: [yaml", 1},
+		"a key to an empty value":                       {newTarget("creds", "k"), map[string]string{"k": ""}, "", 1},
 		"a secret without a key to one JSON object": {
-			target("creds", ""),
+			newTarget("creds", ""),
 			map[string]string{"text": "hello", "map": "a: 1\nb: [x, {z: true}]\n", "json": `{"c":null}`, "empty": ""},
 			`{"empty":null,"json":{"c":null},"map":{"a":1,"b":["x",{"z":true}]},"text":"hello"}`, 1,
 		},
-		"an empty secret without a key": {target("creds", ""), map[string]string{}, `{}`, 1},
+		"an empty secret without a key": {newTarget("creds", ""), map[string]string{}, `{}`, 1},
 		"a secret beside the configuration null": {
 			func() *lsv1alpha1.Target {
-				both := target("creds", "k")
+				both := newTarget("creds", "k")
 				both.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(" null "))
 				return both
 			}(), map[string]string{"k": "v"}, "v", 1,
@@ -111,7 +111,7 @@ func TestResolve(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run("resolves "+name, func(t *testing.T) {
-			r, reader, _ := setup(tc.data)
+			r, reader, _ := newTestResolver(tc.data)
 			before := tc.target.DeepCopy()
 			got, err := r.Resolve(t.Context(), tc.target)
 			if err != nil {
@@ -129,7 +129,7 @@ func TestResolve(t *testing.T) {
 		})
 	}
 	t.Run("returns nil for nil", func(t *testing.T) {
-		r, _, _ := setup(nil)
+		r, _, _ := newTestResolver(nil)
 		if got, err := r.Resolve(t.Context(), nil); got != nil || err != nil {
 			t.Errorf("Resolve(nil) = %v, %v, want nil, nil", got, err)
 		}
@@ -137,7 +137,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveErrors(t *testing.T) {
-	both := target("creds", "")
+	both := newTarget("creds", "")
 	both.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"token":"` + canary + `"}`))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "creds", errors.New("no"))
 	unserved := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "secrets"}, "creds", "404 page not found", 0, true)
@@ -150,27 +150,27 @@ func TestResolveErrors(t *testing.T) {
 		text   []string
 	}{
 		"a configuration and a secret":              {both, nil, nil, targets.ReasonSpecInvalid, true, []string{"spec.config", "spec.secretRef"}},
-		"a reference without a name":                {target("", "k"), nil, nil, targets.ReasonSpecInvalid, true, []string{"spec.secretRef.name"}},
-		"a missing secret":                          {target("creds", ""), nil, nil, targets.ReasonSecretMissing, false, []string{"creds", "not found"}},
-		"a secret with another name":                {target("other", ""), map[string]string{}, nil, targets.ReasonSecretMissing, false, []string{"other"}},
-		"a forbidden secret":                        {target("creds", ""), nil, forbidden, targets.ReasonSecretUnreadable, false, []string{"creds", "forbidden"}},
-		"a 404 that does not name the secret [F70]": {target("creds", ""), nil, unserved, targets.ReasonSecretUnreadable, false, []string{"creds"}},
-		"a missing response":                        {target("creds", ""), nil, context.DeadlineExceeded, targets.ReasonSecretUnreadable, false, []string{"creds"}},
-		"a missing key":                             {target("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ReasonContentInvalid, true, []string{"creds", `"kubeconfig"`}},
-		"a value that is not YAML":                  {target("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ReasonContentInvalid, true, []string{"creds", `"bad"`}},
-		"an unknown YAML alias":                     {target("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ReasonContentInvalid, true, []string{`"bad"`}},
-		"bytes that are not text":                   {target("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ReasonContentInvalid, true, []string{`"bad"`}},
+		"a reference without a name":                {newTarget("", "k"), nil, nil, targets.ReasonSpecInvalid, true, []string{"spec.secretRef.name"}},
+		"a missing secret":                          {newTarget("creds", ""), nil, nil, targets.ReasonSecretMissing, false, []string{"creds", "not found"}},
+		"a secret with another name":                {newTarget("other", ""), map[string]string{}, nil, targets.ReasonSecretMissing, false, []string{"other"}},
+		"a forbidden secret":                        {newTarget("creds", ""), nil, forbidden, targets.ReasonSecretUnreadable, false, []string{"creds", "forbidden"}},
+		"a 404 that does not name the secret [F70]": {newTarget("creds", ""), nil, unserved, targets.ReasonSecretUnreadable, false, []string{"creds"}},
+		"a missing response":                        {newTarget("creds", ""), nil, context.DeadlineExceeded, targets.ReasonSecretUnreadable, false, []string{"creds"}},
+		"a missing key":                             {newTarget("creds", "kubeconfig"), map[string]string{"k": canary}, nil, targets.ReasonContentInvalid, true, []string{"creds", `"kubeconfig"`}},
+		"a value that is not YAML":                  {newTarget("creds", ""), map[string]string{"ok": "x", "bad": canary + ": [" + canary}, nil, targets.ReasonContentInvalid, true, []string{"creds", `"bad"`}},
+		"an unknown YAML alias":                     {newTarget("creds", ""), map[string]string{"bad": "*" + canary}, nil, targets.ReasonContentInvalid, true, []string{`"bad"`}},
+		"bytes that are not text":                   {newTarget("creds", ""), map[string]string{"bad": canary + "\xff\xfe"}, nil, targets.ReasonContentInvalid, true, []string{`"bad"`}},
 	}
 	for name, tc := range cases {
 		t.Run("returns an error for "+name, func(t *testing.T) {
-			r, reader, _ := setup(nil)
+			r, reader, _ := newTestResolver(nil)
 			reader.set(tc.data, tc.err)
 			got, err := r.Resolve(t.Context(), tc.target)
 			fault := &targets.ResolveError{}
 			if got != nil || !errors.As(err, &fault) {
 				t.Fatalf("Resolve() = %v, %v, want a ResolveError", got, err)
 			}
-			if fault.Reason != tc.reason || fault.ConfigFault() != tc.config || fault.Target != client.ObjectKeyFromObject(tc.target) {
+			if fault.Reason != tc.reason || fault.IsConfigError() != tc.config || fault.Target != client.ObjectKeyFromObject(tc.target) {
 				t.Errorf("fault = %+v, want reason %s, config fault %t", fault, tc.reason, tc.config)
 			}
 			if tc.err != nil && !errors.Is(err, tc.err) {
@@ -193,7 +193,7 @@ func TestResolveErrors(t *testing.T) {
 // resolveWant resolves a Target. It compares the content, and the number of reads so far, with the expected values.
 func resolveWant(t *testing.T, r *targets.Resolver, reader *secretReader, want string, gets int32) {
 	t.Helper()
-	got, err := r.Resolve(t.Context(), target("creds", "k"))
+	got, err := r.Resolve(t.Context(), newTarget("creds", "k"))
 	if err != nil {
 		t.Fatalf("Resolve: %v", err)
 	}
@@ -203,7 +203,7 @@ func resolveWant(t *testing.T, r *targets.Resolver, reader *secretReader, want s
 }
 
 func TestResolveReadsOncePerAge(t *testing.T) {
-	r, reader, clk := setup(map[string]string{"k": "old"})
+	r, reader, clk := newTestResolver(map[string]string{"k": "old"})
 	resolveWant(t, r, reader, "old", 1)
 	reader.set(map[string]string{"k": "new"}, nil)
 	clk.SetTime(clk.Now().Add(time.Minute - time.Second))
@@ -212,12 +212,12 @@ func TestResolveReadsOncePerAge(t *testing.T) {
 	resolveWant(t, r, reader, "new", 2)
 
 	t.Run("reads another key of the same secret without a request", func(t *testing.T) {
-		if got, err := r.Resolve(t.Context(), target("creds", "")); err != nil || got.Content != `{"k":"new"}` || reader.gets.Load() != 2 {
+		if got, err := r.Resolve(t.Context(), newTarget("creds", "")); err != nil || got.Content != `{"k":"new"}` || reader.gets.Load() != 2 {
 			t.Errorf("Resolve() = %v, %v after %d reads", got, err, reader.gets.Load())
 		}
 	})
 	t.Run("reads a secret with the same name in another namespace", func(t *testing.T) {
-		other := target("creds", "k")
+		other := newTarget("creds", "k")
 		other.Namespace = "other"
 		if got, err := r.Resolve(t.Context(), other); err == nil {
 			t.Errorf("Resolve() = %v, want an error", got)
@@ -226,15 +226,15 @@ func TestResolveReadsOncePerAge(t *testing.T) {
 }
 
 func TestResolveWithoutCache(t *testing.T) {
-	_, reader, clk := setup(map[string]string{"k": "v"})
+	_, reader, clk := newTestResolver(map[string]string{"k": "v"})
 	r := targets.NewResolver(reader, clk, -1)
 	resolveWant(t, r, reader, "v", 1)
 	resolveWant(t, r, reader, "v", 2)
 }
 
-func TestForget(t *testing.T) {
-	r, reader, _ := setup(map[string]string{"k": "old"})
-	name := client.ObjectKeyFromObject(target("creds", "k"))
+func TestResolverForget(t *testing.T) {
+	r, reader, _ := newTestResolver(map[string]string{"k": "old"})
+	name := client.ObjectKeyFromObject(newTarget("creds", "k"))
 	r.Forget(name)
 	resolveWant(t, r, reader, "old", 1)
 	reader.set(map[string]string{"k": "new"}, nil)
@@ -255,9 +255,9 @@ func TestFailedSecretIsReadAgain(t *testing.T) {
 	}
 	for name, step := range steps {
 		t.Run("reads the secret again after "+name, func(t *testing.T) {
-			r, reader, _ := setup(nil)
+			r, reader, _ := newTestResolver(nil)
 			reader.set(step.data, step.err)
-			if _, err := r.Resolve(t.Context(), target("creds", "k")); err == nil {
+			if _, err := r.Resolve(t.Context(), newTarget("creds", "k")); err == nil {
 				t.Fatal("Resolve() gives no error")
 			}
 			reader.set(map[string]string{"k": "repaired"}, nil)
@@ -267,12 +267,12 @@ func TestFailedSecretIsReadAgain(t *testing.T) {
 }
 
 func TestResolveConcurrently(t *testing.T) {
-	r, _, _ := setup(map[string]string{"k": "v"})
+	r, _, _ := newTestResolver(map[string]string{"k": "v"})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 100 {
-				got, err := r.Resolve(t.Context(), target("creds", "k"))
+				got, err := r.Resolve(t.Context(), newTarget("creds", "k"))
 				if err != nil || got.Content != "v" {
 					t.Errorf("Resolve() = %v, %v", got, err)
 				}

@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestWatchOfRestoredTarget continues a watch after the target was restored from a backup. The target has not reached the
-// version of the watch again yet.
+// TestWatchOfRestoredTarget continues a watch after the target was restored from a backup. The target has not reached
+// the version of the watch again yet.
 func TestWatchOfRestoredTarget(t *testing.T) {
 	t.Run("expires the version of a watch [F60]", func(t *testing.T) {
 		api := newAPI(t, "t1")
@@ -31,7 +31,7 @@ func TestWatchOfRestoredTarget(t *testing.T) {
 				return true
 			}
 		})
-		c := get(t, newPool(t, targets.PoolOptions{}), resolved("target", api.content(t, "t1")))
+		c := getClient(t, newPool(t, targets.PoolOptions{}), newResolvedTarget("target", api.newContent(t, "t1")))
 		watcher, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
 		if err != nil {
 			t.Fatal(err)

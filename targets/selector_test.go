@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-func cluster() *lsv1alpha1.Target {
+func newClusterTarget() *lsv1alpha1.Target {
 	return &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "garden", Name: "cluster-1",
 		Labels:      map[string]string{"env": "dev", "size": "5"},
@@ -25,7 +25,7 @@ func cluster() *lsv1alpha1.Target {
 	}}
 }
 
-func need(key, operator string, values ...string) lsv1alpha1.Requirement {
+func newRequirement(key, operator string, values ...string) lsv1alpha1.Requirement {
 	return lsv1alpha1.Requirement{Key: key, Operator: selection.Operator(operator), Values: values}
 }
 
@@ -37,15 +37,15 @@ func byName(namespace, name string) lsv1alpha1.TargetSelector {
 	return lsv1alpha1.TargetSelector{Targets: []lsv1alpha1.ObjectReference{{Namespace: "x", Name: "y"}, {Namespace: namespace, Name: name}}}
 }
 
-func TestMatches(t *testing.T) {
-	yes, no := byLabels(need("env", "exists")), byLabels(need("env", "!"))
-	annotated := lsv1alpha1.TargetSelector{Annotations: []lsv1alpha1.Requirement{need("team", "=", "blue")}}
+func TestMatchesSelectors(t *testing.T) {
+	yes, no := byLabels(newRequirement("env", "exists")), byLabels(newRequirement("env", "!"))
+	annotated := lsv1alpha1.TargetSelector{Annotations: []lsv1alpha1.Requirement{newRequirement("team", "=", "blue")}}
 	all := byName("garden", "cluster-1")
 	all.Labels, all.Annotations = yes.Labels, annotated.Annotations
 	partly := byName("garden", "cluster-1")
 	partly.Labels, partly.Annotations = no.Labels, annotated.Annotations
 	otherTeam := byName("", "cluster-1")
-	otherTeam.Annotations = []lsv1alpha1.Requirement{need("team", "=", "red")}
+	otherTeam.Annotations = []lsv1alpha1.Requirement{newRequirement("team", "=", "red")}
 
 	cases := map[string]struct {
 		reason    string
@@ -64,18 +64,18 @@ func TestMatches(t *testing.T) {
 		"other namespace [C2]":                       {"the namespace counts if set", []lsv1alpha1.TargetSelector{byName("other", "cluster-1")}, false},
 		"other name [C2]":                            {"the name always counts", []lsv1alpha1.TargetSelector{byName("garden", "cluster-2")}, false},
 		"an annotation [C2]":                         {"annotations are looked at", []lsv1alpha1.TargetSelector{annotated}, true},
-		"a label with the key of an annotation [C2]": {"labels and annotations are not mixed up", []lsv1alpha1.TargetSelector{byLabels(need("team", "exists"))}, false},
-		"two requirements, one fails [C2]":           {"all requirements count", []lsv1alpha1.TargetSelector{byLabels(need("env", "exists"), need("env", "=", "prod"))}, false},
-		"an invalid selector after a match":          {"Validate finds it", []lsv1alpha1.TargetSelector{yes, byLabels(need("env", "bad"))}, true},
+		"a label with the key of an annotation [C2]": {"labels and annotations are not mixed up", []lsv1alpha1.TargetSelector{byLabels(newRequirement("team", "exists"))}, false},
+		"two requirements, one fails [C2]":           {"all requirements count", []lsv1alpha1.TargetSelector{byLabels(newRequirement("env", "exists"), newRequirement("env", "=", "prod"))}, false},
+		"an invalid selector after a match":          {"Validate finds it", []lsv1alpha1.TargetSelector{yes, byLabels(newRequirement("env", "bad"))}, true},
 	}
 	for name, tc := range cases {
 		t.Run(fmt.Sprintf("returns %t for %s", tc.want, name), func(t *testing.T) {
-			target := cluster()
+			target := newClusterTarget()
 			got, err := targets.MatchesSelectors(target, tc.selectors)
 			if err != nil || got != tc.want {
 				t.Errorf("%s: Matches() = %t, %v, want %t", tc.reason, got, err, tc.want)
 			}
-			if diff := cmp.Diff(cluster(), target); diff != "" {
+			if diff := cmp.Diff(newClusterTarget(), target); diff != "" {
 				t.Errorf("the target was changed:\n%s", diff)
 			}
 		})
@@ -92,57 +92,57 @@ func TestMatches(t *testing.T) {
 	})
 }
 
-func TestOperators(t *testing.T) {
+func TestSelectorOperators(t *testing.T) {
 	cases := map[string]struct {
 		match, differ lsv1alpha1.Requirement
 	}{
-		"in":     {need("env", "in", "a", "dev"), need("env", "in", "a", "b")},
-		"notin":  {need("env", "notin", "a"), need("env", "notin", "a", "dev")},
-		"=":      {need("env", "=", "dev"), need("env", "=", "a")},
-		"==":     {need("env", "==", "dev"), need("nope", "==", "dev")},
-		"!=":     {need("nope", "!=", "dev"), need("env", "!=", "dev")},
-		"exists": {need("env", "exists"), need("nope", "exists")},
-		"!":      {need("nope", "!"), need("env", "!")},
-		"gt":     {need("size", "gt", "4"), need("size", "gt", "5")},
-		"lt":     {need("size", "lt", "6"), need("env", "lt", "6")},
+		"in":     {newRequirement("env", "in", "a", "dev"), newRequirement("env", "in", "a", "b")},
+		"notin":  {newRequirement("env", "notin", "a"), newRequirement("env", "notin", "a", "dev")},
+		"=":      {newRequirement("env", "=", "dev"), newRequirement("env", "=", "a")},
+		"==":     {newRequirement("env", "==", "dev"), newRequirement("nope", "==", "dev")},
+		"!=":     {newRequirement("nope", "!=", "dev"), newRequirement("env", "!=", "dev")},
+		"exists": {newRequirement("env", "exists"), newRequirement("nope", "exists")},
+		"!":      {newRequirement("nope", "!"), newRequirement("env", "!")},
+		"gt":     {newRequirement("size", "gt", "4"), newRequirement("size", "gt", "5")},
+		"lt":     {newRequirement("size", "lt", "6"), newRequirement("env", "lt", "6")},
 	}
 	for operator, tc := range cases {
 		t.Run("evaluates the operator "+operator+" [L24] [C2]", func(t *testing.T) {
-			if got, err := targets.MatchesSelectors(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.match)}); err != nil || !got {
+			if got, err := targets.MatchesSelectors(newClusterTarget(), []lsv1alpha1.TargetSelector{byLabels(tc.match)}); err != nil || !got {
 				t.Errorf("Matches(%v) = %t, %v, want true", tc.match, got, err)
 			}
-			if got, err := targets.MatchesSelectors(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.differ)}); err != nil || got {
+			if got, err := targets.MatchesSelectors(newClusterTarget(), []lsv1alpha1.TargetSelector{byLabels(tc.differ)}); err != nil || got {
 				t.Errorf("Matches(%v) = %t, %v, want false", tc.differ, got, err)
 			}
 		})
 	}
 }
 
-func TestInvalidRequirements(t *testing.T) {
+func TestInvalidRequirementsAreReported(t *testing.T) {
 	cases := map[string]struct {
 		bad  lsv1alpha1.Requirement
 		path string
 	}{
-		"an unknown operator":      {need("env", "like", "x"), "operator"},
-		"an empty operator":        {need("env", ""), "operator"},
-		"an invalid key":           {need("a b", "exists"), "key"},
-		"an empty key":             {need("", "exists"), "key"},
-		"in, but without values":   {need("env", "in"), "values"},
-		"= and two values":         {need("env", "=", "a", "b"), "values"},
-		"exists and a value":       {need("env", "exists", "a"), "values"},
-		"gt, but without a number": {need("env", "gt", "a"), "values[0]"},
-		"an invalid value":         {need("env", "in", "a", "b c"), "values[1][env]"},
+		"an unknown operator":      {newRequirement("env", "like", "x"), "operator"},
+		"an empty operator":        {newRequirement("env", ""), "operator"},
+		"an invalid key":           {newRequirement("a b", "exists"), "key"},
+		"an empty key":             {newRequirement("", "exists"), "key"},
+		"in, but without values":   {newRequirement("env", "in"), "values"},
+		"= and two values":         {newRequirement("env", "=", "a", "b"), "values"},
+		"exists and a value":       {newRequirement("env", "exists", "a"), "values"},
+		"gt, but without a number": {newRequirement("env", "gt", "a"), "values[0]"},
+		"an invalid value":         {newRequirement("env", "in", "a", "b c"), "values[1][env]"},
 	}
 	for name, tc := range cases {
 		t.Run("refuses a requirement with "+name+" [L24] [C2]", func(t *testing.T) {
-			good := need("env", "exists")
+			good := newRequirement("env", "exists")
 			for part, selector := range map[string]lsv1alpha1.TargetSelector{
 				"labels":      byLabels(good, tc.bad),
-				"annotations": {Annotations: []lsv1alpha1.Requirement{need("team", "exists"), tc.bad}},
+				"annotations": {Annotations: []lsv1alpha1.Requirement{newRequirement("team", "exists"), tc.bad}},
 			} {
 				selectors := []lsv1alpha1.TargetSelector{selector}
 				want := "targetSelectors[0]." + part + "[1]." + tc.path
-				matches, err := targets.MatchesSelectors(cluster(), selectors)
+				matches, err := targets.MatchesSelectors(newClusterTarget(), selectors)
 				if matches {
 					t.Error("an invalid selector matches")
 				}
@@ -156,8 +156,8 @@ func TestInvalidRequirements(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
-	good := []lsv1alpha1.TargetSelector{{}, byName("", "x"), byLabels(need("env", "in", "a"))}
+func TestValidateSelectors(t *testing.T) {
+	good := []lsv1alpha1.TargetSelector{{}, byName("", "x"), byLabels(newRequirement("env", "in", "a"))}
 	if err := targets.ValidateSelectors(good); err != nil {
 		t.Errorf("Validate() = %v, want nil", err)
 	}
@@ -166,8 +166,8 @@ func TestValidate(t *testing.T) {
 	}
 	bad := []lsv1alpha1.TargetSelector{
 		byName("ns", ""),
-		byLabels(need("env", "like"), need("env", "in")),
-		{Annotations: []lsv1alpha1.Requirement{need("", "in")}},
+		byLabels(newRequirement("env", "like"), newRequirement("env", "in")),
+		{Annotations: []lsv1alpha1.Requirement{newRequirement("", "in")}},
 	}
 	err := targets.ValidateSelectors(bad)
 	if err == nil {

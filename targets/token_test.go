@@ -24,8 +24,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// landscaper is a Landscaper cluster that creates tokens.
-type landscaper struct {
+// fakeLandscaper is a Landscaper cluster that creates tokens.
+type fakeLandscaper struct {
 	client.Client
 	clk *clocktesting.FakePassiveClock
 
@@ -37,8 +37,8 @@ type landscaper struct {
 	fails    error // error of the creation of a token
 }
 
-func newLandscaper() *landscaper {
-	l := &landscaper{clk: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+func newFakeLandscaper() *fakeLandscaper {
+	l := &fakeLandscaper{clk: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 	l.Client = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		SubResourceCreate: func(_ context.Context, _ client.Client, name string, obj, sub client.Object, _ ...client.SubResourceCreateOption) error {
 			request, ok := sub.(*authenticationv1.TokenRequest)
@@ -62,7 +62,7 @@ func newLandscaper() *landscaper {
 	return l
 }
 
-func (l *landscaper) create(account client.Object, request *authenticationv1.TokenRequest) error {
+func (l *fakeLandscaper) create(account client.Object, request *authenticationv1.TokenRequest) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fails != nil {
@@ -74,59 +74,59 @@ func (l *landscaper) create(account client.Object, request *authenticationv1.Tok
 	return nil
 }
 
-func (l *landscaper) options(p targets.Policy) targets.PoolOptions {
+func (l *fakeLandscaper) options(p targets.Policy) targets.PoolOptions {
 	p.AllowPrivateHosts = true
 	return targets.PoolOptions{Policy: p, LandscaperClient: l, Clock: l.clk}
 }
 
-func (l *landscaper) pass(d time.Duration) { l.clk.SetTime(l.clk.Now().Add(d)) }
+func (l *fakeLandscaper) stepClock(d time.Duration) { l.clk.SetTime(l.clk.Now().Add(d)) }
 
-func (l *landscaper) set(change func()) {
+func (l *fakeLandscaper) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
 }
 
-func (a *fakeAPI) oidc(more string) string {
-	return fmt.Sprintf(`{"oidcConfig":{"server":%q,"caData":%q,"serviceAccount":{"name":"robot"}%s}}`, a.URL, a.ca(), more)
+func (a *fakeAPI) getOIDCConfig(more string) string {
+	return fmt.Sprintf(`{"oidcConfig":{"server":%q,"caData":%q,"serviceAccount":{"name":"robot"}%s}}`, a.URL, a.getCA(), more)
 }
 
 var oidcPolicy = targets.Policy{EnableOIDC: true}
 
 func TestOIDC(t *testing.T) {
-	ls, api := newLandscaper(), newAPI(t, canary+"-1")
+	ls, api := newFakeLandscaper(), newAPI(t, canary+"-1")
 	p := newPool(t, ls.options(oidcPolicy))
-	target := resolved("a", api.oidc(`,"audience":["x","y"],"expirationSeconds":1000`))
-	c := get(t, p, target)
+	target := newResolvedTarget("a", api.getOIDCConfig(`,"audience":["x","y"],"expirationSeconds":1000`))
+	c := getClient(t, p, target)
 	if len(ls.requests) != 1 || ls.requests[0] != "garden/robot for [x y], 1000 s" || ls.reviews != 2 {
 		t.Errorf("requests %q, %d reviews", ls.requests, ls.reviews)
 	}
-	if get(t, p, resolved("b", api.oidc(`,"audience":["y","x"]`))) != c {
+	if getClient(t, p, newResolvedTarget("b", api.getOIDCConfig(`,"audience":["y","x"]`))) != c {
 		t.Error("the same account, server and audience, but another client")
 	}
 	t.Run("creates neither tokens nor clients for repeated calls [H-25]", func(t *testing.T) {
 		for range 50 {
-			if get(t, p, target) != c {
+			if getClient(t, p, target) != c {
 				t.Fatal("another client")
 			}
 		}
-		if len(ls.requests) != 1 || api.count("/api") != 1 {
-			t.Errorf("%d tokens, %d discoveries, want 1 each", len(ls.requests), api.count("/api"))
+		if len(ls.requests) != 1 || api.getCount("/api") != 1 {
+			t.Errorf("%d tokens, %d discoveries, want 1 each", len(ls.requests), api.getCount("/api"))
 		}
 	})
-	elsewhere := resolved("c", target.Content)
+	elsewhere := newResolvedTarget("c", target.Content)
 	elsewhere.Namespace = "elsewhere"
 	api.accept(canary+"-1", canary+"-2")
-	if get(t, p, elsewhere) == c || len(ls.requests) != 2 {
+	if getClient(t, p, elsewhere) == c || len(ls.requests) != 2 {
 		t.Error("the account of the same name in another namespace is another one")
 	}
 	t.Run("replaces a token after four fifths of its lifetime", func(t *testing.T) {
 		api.accept(canary+"-1", canary+"-3")
-		ls.pass(799 * time.Second)
+		ls.stepClock(799 * time.Second)
 		if err := use(t.Context(), c); err != nil || len(ls.requests) != 2 {
 			t.Errorf("early: %v, %d requests", err, len(ls.requests))
 		}
-		ls.pass(time.Second)
+		ls.stepClock(time.Second)
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
@@ -141,13 +141,13 @@ func TestOIDC(t *testing.T) {
 		}
 	})
 	t.Run("uses the old token until it expires if no new token can be created", func(t *testing.T) {
-		ls.pass(900 * time.Second)
-		ls.set(func() { ls.fails = errBoom })
+		ls.stepClock(900 * time.Second)
+		ls.set(func() { ls.fails = errCreate })
 		if err := use(t.Context(), c); err != nil {
 			t.Error(err)
 		}
-		ls.pass(100 * time.Second)
-		if err := use(t.Context(), c); !errors.Is(err, errBoom) {
+		ls.stepClock(100 * time.Second)
+		if err := use(t.Context(), c); !errors.Is(err, errCreate) {
 			t.Errorf("error %v, want the one of the Landscaper", err)
 		}
 		ls.set(func() { ls.fails = nil })
@@ -168,45 +168,45 @@ func TestOIDC(t *testing.T) {
 	})
 }
 
-var errBoom = errors.New("boom")
+var errCreate = errors.New("boom")
 
-// TestOIDCRefusals checks that a token is not sent to the server of a Target if it is also valid at the
+// TestOIDCConfigRejection checks that a token is not sent to the server of a Target if it is also valid at the
 // Landscaper cluster.
-func TestOIDCRefusals(t *testing.T) {
+func TestOIDCConfigRejection(t *testing.T) {
 	const audience = `,"audience":["x"]`
 	t.Run("refuses a Target unless the operator enables it", func(t *testing.T) {
-		ls, api := newLandscaper(), newAPI(t)
-		wantFault(t, newPool(t, ls.options(targets.Policy{})), resolved("a", api.oidc(audience)), "oidcConfig")
-		wantFault(t, newPool(t, targets.PoolOptions{Policy: oidcPolicy}), resolved("a", api.oidc(audience)), "oidcConfig")
-		if len(ls.requests) > 0 || len(api.seen) > 0 {
+		ls, api := newFakeLandscaper(), newAPI(t)
+		expectConfigError(t, newPool(t, ls.options(targets.Policy{})), newResolvedTarget("a", api.getOIDCConfig(audience)), "oidcConfig")
+		expectConfigError(t, newPool(t, targets.PoolOptions{Policy: oidcPolicy}), newResolvedTarget("a", api.getOIDCConfig(audience)), "oidcConfig")
+		if len(ls.requests) > 0 || len(api.sentTokens) > 0 {
 			t.Error("a token was created or sent")
 		}
 	})
 	t.Run("refuses a token that is valid for the Landscaper cluster", func(t *testing.T) {
-		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		ls, api := newFakeLandscaper(), newAPI(t, canary+"-1")
 		ls.goodHere = true
-		wantFault(t, newPool(t, ls.options(oidcPolicy)), resolved("a", api.oidc(audience)), "oidcConfig.audience")
-		if len(ls.requests) != 1 || len(api.seen) > 0 {
-			t.Errorf("%d tokens were created, and the target saw %q", len(ls.requests), api.seen)
+		expectConfigError(t, newPool(t, ls.options(oidcPolicy)), newResolvedTarget("a", api.getOIDCConfig(audience)), "oidcConfig.audience")
+		if len(ls.requests) != 1 || len(api.sentTokens) > 0 {
+			t.Errorf("%d tokens were created, and the target saw %q", len(ls.requests), api.sentTokens)
 		}
 	})
 	t.Run("refuses a token that the Landscaper cluster cannot review", func(t *testing.T) {
-		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		ls, api := newFakeLandscaper(), newAPI(t, canary+"-1")
 		ls.goodHere, ls.unknown = true, true
-		_ = wantUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.oidc(audience))
-		if len(api.seen) > 0 {
-			t.Errorf("the target saw %q", api.seen)
+		_ = expectUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.getOIDCConfig(audience))
+		if len(api.sentTokens) > 0 {
+			t.Errorf("the target saw %q", api.sentTokens)
 		}
 	})
 	t.Run("refuses an audience of the Landscaper cluster without creating a token", func(t *testing.T) {
-		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		ls, api := newFakeLandscaper(), newAPI(t, canary+"-1")
 		policy := targets.Policy{EnableOIDC: true, LandscaperAudiences: []string{"ls"}}
 		p := newPool(t, ls.options(policy))
-		wantFault(t, p, resolved("a", api.oidc(`,"audience":["x","ls"]`)), "oidcConfig.audience[1]")
+		expectConfigError(t, p, newResolvedTarget("a", api.getOIDCConfig(`,"audience":["x","ls"]`)), "oidcConfig.audience[1]")
 		if len(ls.requests) > 0 {
 			t.Error("a token was created")
 		}
-		get(t, p, resolved("b", api.oidc(audience)))
+		getClient(t, p, newResolvedTarget("b", api.getOIDCConfig(audience)))
 		if ls.reviews > 0 {
 			t.Error("a token was reviewed although the audiences are known")
 		}
@@ -223,8 +223,8 @@ func TestOIDCRefusals(t *testing.T) {
 	}
 	for more, field := range faults {
 		t.Run("refuses the field "+more, func(t *testing.T) {
-			ls, api := newLandscaper(), newAPI(t)
-			wantFault(t, newPool(t, ls.options(oidcPolicy)), resolved("a", api.oidc(more)), field)
+			ls, api := newFakeLandscaper(), newAPI(t)
+			expectConfigError(t, newPool(t, ls.options(oidcPolicy)), newResolvedTarget("a", api.getOIDCConfig(more)), field)
 		})
 	}
 	wholes := map[string]string{
@@ -236,21 +236,21 @@ func TestOIDCRefusals(t *testing.T) {
 		`{"oidcConfig":"` + canary + `"}`:                                                                   "oidcConfig",
 	}
 	for content, field := range wholes {
-		wantFault(t, newPool(t, newLandscaper().options(oidcPolicy)), resolved("a", content), field)
+		expectConfigError(t, newPool(t, newFakeLandscaper().options(oidcPolicy)), newResolvedTarget("a", content), field)
 	}
 }
 
 func TestSelfConfig(t *testing.T) {
-	ls, api := newLandscaper(), newAPI(t, canary+"-1")
-	_, cert, key := pki(t)
+	ls, api := newFakeLandscaper(), newAPI(t, canary+"-1")
+	_, cert, key := newCertificates(t)
 	o := ls.options(targets.Policy{EnableSelf: true})
 	o.Landscaper = &rest.Config{
 		Host: api.URL, BearerToken: "deployer", Impersonate: rest.ImpersonationConfig{UserName: "admin"},
-		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(decoded(t, api.ca())), CertData: cert, KeyData: key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(decodeBase64(t, api.getCA())), CertData: cert, KeyData: key},
 	}
 	p := newPool(t, o)
 	const content = `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`
-	c := get(t, p, resolved("a", content))
+	c := getClient(t, p, newResolvedTarget("a", content))
 	if err := use(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestSelfConfig(t *testing.T) {
 	}
 	t.Run("sends only the token of the service account [H-26]", func(t *testing.T) {
 		api.handle = nil
-		for _, token := range api.seen {
+		for _, token := range api.sentTokens {
 			if token != canary+"-1" {
 				t.Errorf("the server saw %q", token)
 			}
@@ -270,8 +270,8 @@ func TestSelfConfig(t *testing.T) {
 	})
 	t.Run("refuses a Target unless the operator enables it", func(t *testing.T) {
 		o.Policy.EnableSelf = false
-		wantFault(t, newPool(t, o), resolved("a", content), "selfConfig")
-		wantFault(t, newPool(t, targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}}), resolved("a", content), "selfConfig")
+		expectConfigError(t, newPool(t, o), newResolvedTarget("a", content), "selfConfig")
+		expectConfigError(t, newPool(t, targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}}), newResolvedTarget("a", content), "selfConfig")
 	})
 	t.Run("refuses a Target with an invalid field", func(t *testing.T) {
 		for bad, field := range map[string]string{
@@ -280,7 +280,7 @@ func TestSelfConfig(t *testing.T) {
 			`{"selfConfig":{"serviceAccount":{"name":"a"},"audience":["` + canary + `"]}}`:        "selfConfig",
 			`{"selfConfig":{"serviceAccount":{"name":"a"},"expirationSeconds":"` + canary + `"}}`: "selfConfig.expirationSeconds",
 		} {
-			wantFault(t, p, resolved("b", bad), field)
+			expectConfigError(t, p, newResolvedTarget("b", bad), field)
 		}
 	})
 }
@@ -289,30 +289,30 @@ func TestSelfConfig(t *testing.T) {
 // selfConfig.
 func TestClientCertificateOfTheDeployer(t *testing.T) {
 	t.Run("is not sent to a target [H-26]", func(t *testing.T) {
-		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		ls, api := newFakeLandscaper(), newAPI(t, canary+"-1")
 		shown := watchCertificates(api)
-		_, cert, key := pki(t)
+		_, cert, key := newCertificates(t)
 		o := ls.options(targets.Policy{EnableSelf: true})
-		o.Landscaper = &rest.Config{Host: api.URL, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(decoded(t, api.ca())), CertData: cert, KeyData: key}}
-		get(t, newPool(t, o), resolved("a", `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`))
+		o.Landscaper = &rest.Config{Host: api.URL, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(decodeBase64(t, api.getCA())), CertData: cert, KeyData: key}}
+		getClient(t, newPool(t, o), newResolvedTarget("a", `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`))
 		if shown() {
 			t.Error("the target saw the deployer's client certificate")
 		}
-		own := fmt.Sprintf("token: %s-1, client-certificate-data: %s, client-key-data: %s", canary, encoded(cert), encoded(key))
-		cluster := fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca())
-		if get(t, newPool(t, o), resolved("b", wrapped(t, kubeconfig(cluster, own, "")))); !shown() {
+		own := fmt.Sprintf("token: %s-1, client-certificate-data: %s, client-key-data: %s", canary, encodeBase64(cert), encodeBase64(key))
+		cluster := fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.getCA())
+		if getClient(t, newPool(t, o), newResolvedTarget("b", wrapKubeconfig(t, newKubeconfig(cluster, own, "")))); !shown() {
 			t.Error("a target's own client certificate was not shown")
 		}
 	})
 }
 
-// TestFailedTokenCreationSendsNoRequest checks that the target gets no request if no token can be created, and that the error names
-// the service account.
+// TestFailedTokenCreationSendsNoRequest checks that the target gets no request if no token can be created, and that the
+// error names the service account.
 func TestFailedTokenCreationSendsNoRequest(t *testing.T) {
-	ls, api := newLandscaper(), newAPI(t)
+	ls, api := newFakeLandscaper(), newAPI(t)
 	ls.fails = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "robot")
-	down := wantUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.oidc(`,"audience":["x"]`))
-	if !apierrors.IsNotFound(down) || !strings.Contains(down.Error(), "garden/robot") || len(api.seen) > 0 {
-		t.Errorf("error %v, the target saw %q", down, api.seen)
+	down := expectUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.getOIDCConfig(`,"audience":["x"]`))
+	if !apierrors.IsNotFound(down) || !strings.Contains(down.Error(), "garden/robot") || len(api.sentTokens) > 0 {
+		t.Errorf("error %v, the target saw %q", down, api.sentTokens)
 	}
 }

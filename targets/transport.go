@@ -14,9 +14,9 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
-// minWait is the time that a target gets to respond. If a caller's deadline ends earlier, the missing response does
-// not count as a failure of the target.
-const minWait = 5 * time.Second
+// minResponseTime is the time that a target gets to respond. If a caller's deadline ends earlier, the missing response
+// does not count as a failure of the target.
+const minResponseTime = 5 * time.Second
 
 // ErrClosed is returned by a Pool and its clients after Pool.Close.
 var ErrClosed = errors.New("the pool of target clients is closed")
@@ -26,9 +26,9 @@ var ErrClosed = errors.New("the pool of target clients is closed")
 type transport struct {
 	target             *limits.Target
 	health             *healthTracker
-	handleUnauthorized func(*link, string)       // called after a 401, with the token that was sent
-	countRequest       func(method, code string) // counts a request in the metrics
-	link               atomic.Pointer[link]
+	handleUnauthorized func(*credentialLink, string) // called after a 401, with the token that was sent
+	countRequest       func(method, code string)     // counts a request in the metrics
+	link               atomic.Pointer[credentialLink]
 	isClosed           atomic.Bool
 }
 
@@ -45,11 +45,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // sendInTurn sends a request as soon as the limits allow it.
 func (t *transport) sendInTurn(req *http.Request) (*http.Response, error) {
 	if t.isClosed.Load() {
-		return nil, rejectRequest(req, ErrClosed)
+		return nil, closeRequest(req, ErrClosed)
 	}
 	done, err := t.target.Wait(req)
 	if err != nil {
-		return nil, rejectRequest(req, err)
+		return nil, closeRequest(req, err)
 	}
 	resp, err := t.send(req)
 	done(resp, err)
@@ -58,17 +58,17 @@ func (t *transport) sendInTurn(req *http.Request) (*http.Response, error) {
 
 func (t *transport) send(req *http.Request) (*http.Response, error) {
 	if err := t.health.acquire(t.target.Clock.Now()); err != nil {
-		return nil, rejectRequest(req, err)
+		return nil, closeRequest(req, err)
 	}
 	current := t.link.Load()
 	token, err := current.getToken(req.Context())
 	if err != nil {
 		t.health.release()
-		return nil, rejectRequest(req, err)
+		return nil, closeRequest(req, err)
 	}
 	start := t.target.Clock.Now()
 	pending := t.health.startRequest(t.target.Clock)
-	limited := &limits.Transport{Target: t.target, Next: &authenticated{next: current.transport, token: token}, Observer: pending}
+	limited := &limits.Transport{Target: t.target, Next: &tokenTransport{next: current.transport, token: token}, Observer: pending}
 	resp, err := limited.RoundTrip(req)
 	pending.Suspend()
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *transport) send(req *http.Request) (*http.Response, error) {
 }
 
 // recordError records a request that got no response. If the caller gave up, this counts as a failure of the target
-// only if the deadline of the caller has passed and the caller has waited for at least minWait.
+// only if the deadline of the caller has passed and the caller has waited for at least minResponseTime.
 func (t *transport) recordError(req *http.Request, start time.Time, err error) {
 	now := t.target.Clock.Now()
 	gaveUp := req.Context().Err()
@@ -91,15 +91,15 @@ func (t *transport) recordError(req *http.Request, start time.Time, err error) {
 		t.health.release()
 		return
 	}
-	if gaveUp == nil || errors.Is(gaveUp, context.DeadlineExceeded) && now.Sub(start) >= minWait {
+	if gaveUp == nil || errors.Is(gaveUp, context.DeadlineExceeded) && now.Sub(start) >= minResponseTime {
 		t.health.recordResult(now, err)
 		return
 	}
 	t.health.release()
 }
 
-// rejectRequest closes the body of a request, as every RoundTripper must, and returns err.
-func rejectRequest(req *http.Request, err error) error {
+// closeRequest closes the body of a request, as every RoundTripper must, and returns err.
+func closeRequest(req *http.Request, err error) error {
 	if req.Body != nil {
 		return errors.Join(err, req.Body.Close())
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// hung starts a server that accepts connections and never responds.
-func hung(t *testing.T) string {
+// newHungServer starts a server that accepts connections and never responds.
+func newHungServer(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,8 +48,8 @@ func hung(t *testing.T) string {
 	return "https://" + listener.Addr().String()
 }
 
-// dead returns the address of a port on which nothing listens.
-func dead(t *testing.T) string {
+// getUnusedAddress returns the address of a port on which nothing listens.
+func getUnusedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,14 +59,14 @@ func dead(t *testing.T) string {
 	return "https://" + listener.Addr().String()
 }
 
-func at(t *testing.T, url string) string {
+func newTargetAt(t *testing.T, url string) string {
 	t.Helper()
-	return wrapped(t, kubeconfig("server: "+url, okUser, ""))
+	return wrapKubeconfig(t, newKubeconfig("server: "+url, okUser, ""))
 }
 
-func wantUnreachable(t *testing.T, p *targets.Pool, name, content string) *targets.UnreachableError {
+func expectUnreachable(t *testing.T, p *targets.Pool, name, content string) *targets.UnreachableError {
 	t.Helper()
-	c, err := p.Get(t.Context(), resolved(name, content))
+	c, err := p.Get(t.Context(), newResolvedTarget(name, content))
 	down, ok := errors.AsType[*targets.UnreachableError](err)
 	if !ok || down.RetryAfter <= 0 {
 		t.Fatalf("Get() = %v, %v, want an UnreachableError with a time", c, err)
@@ -75,29 +75,29 @@ func wantUnreachable(t *testing.T, p *targets.Pool, name, content string) *targe
 	return down
 }
 
-// TestGetFailsFastForUnavailableTarget checks that, after the first failed attempt, every Get returns immediately, and that the pauses
-// between attempts grow.
+// TestGetFailsFastForUnavailableTarget checks that, after the first failed attempt, every Get returns immediately, and
+// that the pauses between attempts grow.
 func TestGetFailsFastForUnavailableTarget(t *testing.T) {
-	for name, url := range map[string]string{"no server listens": dead(t), "the server does not respond": hung(t)} {
+	for name, url := range map[string]string{"no server listens": getUnusedAddress(t), "the server does not respond": newHungServer(t)} {
 		t.Run("returns an error immediately if "+name, func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			p := newPool(t, targets.PoolOptions{Clock: clk, ConnectTimeout: 200 * time.Millisecond})
-			content := at(t, url)
-			if down := wantUnreachable(t, p, "a", content); down.Err == nil || down.RetryAfter > time.Second {
+			content := newTargetAt(t, url)
+			if down := expectUnreachable(t, p, "a", content); down.Err == nil || down.RetryAfter > time.Second {
 				t.Errorf("first failure: %v, again after %s", down, down.RetryAfter)
 			}
 			start := time.Now()
 			for range 100 {
-				_ = wantUnreachable(t, p, "a", content)
+				_ = expectUnreachable(t, p, "a", content)
 			}
-			if took := time.Since(start); took > testtime.Stretch(time.Second) {
+			if took := time.Since(start); took > testtime.ScaleTimeout(time.Second) {
 				t.Errorf("100 calls for a target that is known to be down took %s", took)
 			}
 			for _, pause := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
 				clk.SetTime(clk.Now().Add(time.Minute))
-				_ = wantUnreachable(t, p, "a", content)
-				await(t, func() bool { return wantUnreachable(t, p, "a", content).RetryAfter > pause*time.Second*8/10 })
-				if down := wantUnreachable(t, p, "a", content); down.RetryAfter > pause*time.Second {
+				_ = expectUnreachable(t, p, "a", content)
+				waitUntil(t, func() bool { return expectUnreachable(t, p, "a", content).RetryAfter > pause*time.Second*8/10 })
+				if down := expectUnreachable(t, p, "a", content); down.RetryAfter > pause*time.Second {
 					t.Errorf("again after %s, want at most %s", down.RetryAfter, pause*time.Second)
 				}
 			}
@@ -105,10 +105,10 @@ func TestGetFailsFastForUnavailableTarget(t *testing.T) {
 	}
 }
 
-// await polls until the condition is true.
-func await(t *testing.T, done func() bool) {
+// waitUntil polls until the condition is true.
+func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testtime.Stretch(20*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), testtime.ScaleTimeout(20*time.Second))
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -124,34 +124,34 @@ func await(t *testing.T, done func() bool) {
 // TestGetWaitsOnceForSilentTarget checks that all callers together wait for a silent target only once.
 func TestGetWaitsOnceForSilentTarget(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{GetTimeout: 300 * time.Millisecond, ConnectTimeout: 30 * time.Second})
-	content := at(t, hung(t))
+	content := newTargetAt(t, newHungServer(t))
 	start := time.Now()
 	for range 20 {
-		if down := wantUnreachable(t, p, "a", content); down.Err != nil {
+		if down := expectUnreachable(t, p, "a", content); down.Err != nil {
 			t.Errorf("error %v, want none yet", down)
 		}
 	}
-	if took := time.Since(start); took > testtime.Stretch(2*time.Second) {
+	if took := time.Since(start); took > testtime.ScaleTimeout(2*time.Second) {
 		t.Errorf("20 calls took %s, want 300 ms together", took)
 	}
 	t.Run("ends earlier if the context of the caller ends", func(t *testing.T) {
 		patient := newPool(t, targets.PoolOptions{ConnectTimeout: 30 * time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := patient.Get(ctx, resolved("a", content)); !errors.Is(err, context.Canceled) {
+		if _, err := patient.Get(ctx, newResolvedTarget("a", content)); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
 	})
 }
 
-// TestTargetBecomesUnavailable checks that after three requests without a response, further requests fail immediately. It
-// also checks that the client notices when the target responds again.
+// TestTargetBecomesUnavailable checks that after three requests without a response, further requests fail immediately.
+// It also checks that the client notices when the target responds again.
 func TestTargetBecomesUnavailable(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	p := newPool(t, targets.PoolOptions{Clock: clk, RequestTimeout: testtime.Stretch(500 * time.Millisecond)})
-	content := api.content(t, "t")
-	c := get(t, p, resolved("a", content))
+	p := newPool(t, targets.PoolOptions{Clock: clk, RequestTimeout: testtime.ScaleTimeout(500 * time.Millisecond)})
+	content := api.newContent(t, "t")
+	c := getClient(t, p, newResolvedTarget("a", content))
 	silence := make(chan struct{})
 	api.set(func() {
 		api.handle = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -168,22 +168,22 @@ func TestTargetBecomesUnavailable(t *testing.T) {
 			t.Fatal("no error")
 		}
 	}
-	asked := api.count("/api/v1/namespaces/default/configmaps/cm")
+	asked := api.getCount("/api/v1/namespaces/default/configmaps/cm")
 	if _, ok := errors.AsType[*targets.UnreachableError](use(t.Context(), c)); !ok {
 		t.Error("a request to a target that is down is not refused")
 	}
-	_ = wantUnreachable(t, p, "a", content)
-	if now := api.count("/api/v1/namespaces/default/configmaps/cm"); now != asked {
+	_ = expectUnreachable(t, p, "a", content)
+	if now := api.getCount("/api/v1/namespaces/default/configmaps/cm"); now != asked {
 		t.Errorf("%d requests, want %d: none while it is down", now, asked)
 	}
 	close(silence)
 	clk.SetTime(clk.Now().Add(time.Minute))
-	await(t, func() bool { _, err := p.Get(t.Context(), resolved("a", content)); return err == nil })
+	waitUntil(t, func() bool { _, err := p.Get(t.Context(), newResolvedTarget("a", content)); return err == nil })
 	if err := use(t.Context(), c); err != nil {
 		t.Errorf("after it came back: %v", err)
 	}
-	if api.count("/api") != 1 {
-		t.Errorf("%d discoveries, want 1", api.count("/api"))
+	if api.getCount("/api") != 1 {
+		t.Errorf("%d discoveries, want 1", api.getCount("/api"))
 	}
 }
 
@@ -191,7 +191,7 @@ func TestTargetBecomesUnavailable(t *testing.T) {
 func TestCanceledRequestDoesNotCountAgainstTarget(t *testing.T) {
 	api := newAPI(t, "t")
 	p := newPool(t, targets.PoolOptions{})
-	c := get(t, p, resolved("a", api.content(t, "t")))
+	c := getClient(t, p, newResolvedTarget("a", api.newContent(t, "t")))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 10 {
@@ -209,24 +209,24 @@ func TestCanceledRequestDoesNotCountAgainstTarget(t *testing.T) {
 func TestNewCredentialsAreTriedAtOnce(t *testing.T) {
 	api := newAPI(t, "new")
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
-	if down := wantUnreachable(t, p, "a", api.content(t, "old")); down.RetryAfter < 30*time.Minute {
+	if down := expectUnreachable(t, p, "a", api.newContent(t, "old")); down.RetryAfter < 30*time.Minute {
 		t.Errorf("again after %s", down.RetryAfter)
 	}
-	get(t, p, resolved("a", api.content(t, "new")))
+	getClient(t, p, newResolvedTarget("a", api.newContent(t, "new")))
 }
 
-// TestDiscoveryErrorsAreNotRetriedInLoop checks that the client does not send requests in a loop to a target that returns only
-// errors.
+// TestDiscoveryErrorsAreNotRetriedInLoop checks that the client does not send requests in a loop to a target that
+// returns only errors.
 func TestDiscoveryErrorsAreNotRetriedInLoop(t *testing.T) {
 	api := newAPI(t)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	p := newPool(t, targets.PoolOptions{Clock: clk})
-	content := api.content(t, "t")
-	_ = wantUnreachable(t, p, "a", content)
+	content := api.newContent(t, "t")
+	_ = expectUnreachable(t, p, "a", content)
 	clk.SetTime(clk.Now().Add(time.Second))
-	_ = wantUnreachable(t, p, "a", content)
-	await(t, func() bool {
-		_, err := p.Get(t.Context(), resolved("a", content))
+	_ = expectUnreachable(t, p, "a", content)
+	waitUntil(t, func() bool {
+		_, err := p.Get(t.Context(), newResolvedTarget("a", content))
 		return after(err) > 1500*time.Millisecond
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestErrorOfPrivateHostNamesFlag(t *testing.T) {
-	t.Run("in the error [F49]", func(t *testing.T) {
+	t.Run("the error names the flag that allows private hosts [F49]", func(t *testing.T) {
 		server, err := url.Parse("https://127.0.0.1:6443")
 		if err != nil {
 			t.Fatal(err)

@@ -25,13 +25,13 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/limits"
 )
 
-// pipes is an in-memory network for a synctest bubble.
-type pipes struct {
+// pipeListener is an in-memory network for a synctest bubble.
+type pipeListener struct {
 	open   chan net.Conn
 	closed chan struct{}
 }
 
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (p *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
 	case p.open <- server:
@@ -43,7 +43,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.open:
 		return conn, nil
@@ -52,36 +52,36 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	close(p.closed)
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
+func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
-// TestNumberOfWatchesPerMinute runs an informer of client-go for a minute against a target that ends each watch, and counts the
-// requests.
-func TestNumberOfWatchesPerMinute(t *testing.T) {
+// TestWatchesPerMinuteAreLimited runs an informer of client-go for a minute against a target that ends each watch, and
+// counts the requests.
+func TestWatchesPerMinuteAreLimited(t *testing.T) {
 	status := func(code int) hostile.Behaviour {
 		return func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteStatus(w, code, "", "no") })
 		}
 	}
-	watches := func(b hostile.Behaviour) hostile.Behaviour { return hostile.When(hostile.Watches, b) }
+	watches := func(b hostile.Behaviour) hostile.Behaviour { return hostile.When(hostile.IsWatch, b) }
 	for name, behaviour := range map[string]hostile.Behaviour{
-		"older versions each time [F6]":       goingBack,
-		"an event with code 410 [F6]":         watches(hostile.Expired()),
-		"nothing [F6]":                        watches(hostile.Ending()),
+		"older versions each time [F6]":       newOutdatedServer,
+		"an event with code 410 [F6]":         watches(hostile.WatchExpired()),
+		"nothing [F6]":                        watches(hostile.EmptyWatch()),
 		"another format [F6]":                 watches(hostile.ContentType("application/yaml")),
 		"a response with code 410 [F6]":       watches(status(http.StatusGone)),
 		"too many requests [F6]":              watches(status(http.StatusTooManyRequests)),
 		"an error of the server [F6]":         watches(status(http.StatusInternalServerError)),
 		"a redirect [F6]":                     watches(hostile.Redirect("https://example.com")),
-		"an object that is not an event [F6]": watches(hostile.Deep(5)),
+		"an object that is not an event [F6]": watches(hostile.DeepObject(5)),
 	} {
 		t.Run("sends few requests to a target that responds with "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if n := requestsInAMinute(t, behaviour); n > 100 || n < 3 {
+				if n := getRequestsPerMinute(t, behaviour); n > 100 || n < 3 {
 					t.Errorf("%d requests in a minute, want 3 to 100", n)
 				} else {
 					t.Logf("%d requests in a minute", n)
@@ -98,11 +98,11 @@ func writeList(w http.ResponseWriter, version string) {
 	})
 }
 
-// goingBack ends each watch. In each list, it returns an older version than in the previous list.
-func goingBack(http.Handler) http.Handler {
+// newOutdatedServer ends each watch. In each list, it returns an older version than in the previous list.
+func newOutdatedServer(http.Handler) http.Handler {
 	version := 1_000_000
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if hostile.Watches(r) {
+		if hostile.IsWatch(r) {
 			w.WriteHeader(http.StatusOK)
 			return
 		}
@@ -111,12 +111,12 @@ func goingBack(http.Handler) http.Handler {
 	})
 }
 
-// requestsInAMinute returns the number of requests that an informer sends within a minute, by the clock of the synctest
-// bubble.
-func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int) {
+// getRequestsPerMinute returns the number of requests that an informer sends within a minute, by the clock of the
+// synctest bubble.
+func getRequestsPerMinute(t *testing.T, behaviour hostile.Behaviour) (requests int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	network := &pipes{open: make(chan net.Conn), closed: make(chan struct{})}
+	network := &pipeListener{open: make(chan net.Conn), closed: make(chan struct{})}
 	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeList(w, "1") })
 	hostile := behaviour(list)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,12 +130,12 @@ func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int)
 
 	l := limits.Limits(Limits{}.withDefaults())
 	transport := &transport{
-		health: &healthTracker{first: time.Second, most: time.Minute}, handleUnauthorized: func(*link, string) {}, countRequest: func(string, string) {},
+		health: &healthTracker{minPause: time.Second, maxPause: time.Minute}, handleUnauthorized: func(*credentialLink, string) {}, countRequest: func(string, string) {},
 		target: limits.NewTarget(limits.Options{
 			Limits: l, Memory: limits.NewMemory(l), Timeout: time.Minute, Clock: clock.RealClock{}, CountExceeded: func(string) {},
 		}),
 	}
-	transport.link.Store(&link{transport: &http.Transport{DialContext: network.dial}})
+	transport.link.Store(&credentialLink{transport: &http.Transport{DialContext: network.dial}})
 	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: rewatch.Wrap(transport)})
 	if err != nil {
 		t.Fatal(err)

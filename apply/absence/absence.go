@@ -2,7 +2,8 @@
 
 // Package absence decides what it means that a cluster does not return an object. A response with the status 404, or a
 // kind that the discovery does not list, is no proof that an object does not exist: the API server may have stopped
-// serving the kind, or may not have discovered it yet. All code that concludes that an object is gone calls Of.
+// serving the kind, or may not have discovered it yet. All code that concludes that an object is gone calls
+// ClassifyError.
 package absence
 
 import (
@@ -21,58 +22,58 @@ import (
 type Meaning string
 
 const (
-	// Unrelated means that the error says nothing about the existence of the object. For example, there is no error, or
-	// the target did not respond.
-	Unrelated Meaning = ""
-	// Gone means that the object is proved not to exist.
-	Gone Meaning = "Gone"
-	// Done means that the object is proved not to exist because it finished its work (see Object.Finished). It is
-	// neither missing nor changed.
-	Done Meaning = "Done"
-	// NotServed means that the cluster does not serve the object at the moment, so that the object may exist.
-	NotServed Meaning = "NotServed"
-	// NotAllowed means that the credentials do not allow finding out whether the object exists.
-	NotAllowed Meaning = "NotAllowed"
+	// MeaningUnrelated means that the error says nothing about the existence of the object. For example, there is no
+	// error, or the target did not respond.
+	MeaningUnrelated Meaning = ""
+	// MeaningGone means that the object is proved not to exist.
+	MeaningGone Meaning = "Gone"
+	// MeaningFinished means that the object is proved not to exist because it finished its work (see Object.HasFinished).
+	// It is neither missing nor changed.
+	MeaningFinished Meaning = "Done"
+	// MeaningNotServed means that the cluster does not serve the object at the moment, so that the object may exist.
+	MeaningNotServed Meaning = "NotServed"
+	// MeaningNotAllowed means that the credentials do not allow finding out whether the object exists.
+	MeaningNotAllowed Meaning = "NotAllowed"
 )
 
 // IsProved reports whether the object is proved not to exist.
-func (m Meaning) IsProved() bool { return m == Gone || m == Done }
+func (m Meaning) IsProved() bool { return m == MeaningGone || m == MeaningFinished }
 
 // Object describes the object of a request.
 type Object struct {
 	Kind schema.GroupKind
 	Name string
-	// Finished means that the object is expected to disappear after its work: it was seen complete, or its kind deletes
+	// HasFinished means that the object is expected to disappear after its work: it was seen complete, or its kind deletes
 	// such objects itself.
-	Finished bool
+	HasFinished bool
 }
 
-// Of decides what the error of a request for an object means for the existence of the object. The request may be of any
-// type, such as a read or a deletion. If the kind of the object is not served, the object counts as gone only after
-// Prover.Explain has proved this.
-func Of(o Object, err error) Meaning {
+// ClassifyError decides what the error of a request for an object means for the existence of the object. The request
+// may be of any type, such as a read or a deletion. If the kind of the object is not served, the object counts as gone
+// only after Prover.AddKindError has proved this.
+func ClassifyError(o Object, err error) Meaning {
 	kind, isKind := errors.AsType[*KindError](err)
 	switch {
 	case err == nil, IsDenied(err):
-		return Unrelated
-	case isKind && kind.State == KindGone, !isKind && names(o, err):
-		if o.Finished {
-			return Done
+		return MeaningUnrelated
+	case isKind && kind.State == KindGone, !isKind && isObjectNotFound(o, err):
+		if o.HasFinished {
+			return MeaningFinished
 		}
-		return Gone
+		return MeaningGone
 	case isKind && kind.State == KindForbidden, apierrors.IsForbidden(err):
-		return NotAllowed
-	case isKind, IsUnproved(err):
-		return NotServed
+		return MeaningNotAllowed
+	case isKind, CanMeanNotServed(err):
+		return MeaningNotServed
 	}
-	return Unrelated
+	return MeaningUnrelated
 }
 
-// IsUnproved reports whether an error can mean that the cluster does not serve a kind: the RESTMapper does not know the
-// kind, the discovery of its group is incomplete, the API server answers with the status 404 but names no object, or the
-// request lacks the namespace that the scope of the kind requires.
-func IsUnproved(err error) bool {
-	if lacksNamespace(err) {
+// CanMeanNotServed reports whether an error can mean that the cluster does not serve a kind: the RESTMapper does not
+// know the kind, the discovery of its group is incomplete, the API server answers with the status 404 but names no
+// object, or the request lacks the namespace that the scope of the kind requires.
+func CanMeanNotServed(err error) bool {
+	if isNamespaceMissing(err) {
 		return true
 	}
 	if _, incomplete := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); incomplete || meta.IsNoMatchError(err) {
@@ -82,16 +83,16 @@ func IsUnproved(err error) bool {
 	return isNotFound && !notfound.HasObjectName(status)
 }
 
-// lacksNamespace reports whether a client refused to send a request without a namespace, because it takes the kind for
-// namespaced. Either the scope of the kind has changed, or there is no such object.
-func lacksNamespace(err error) bool {
+// isNamespaceMissing reports whether a client refused to send a request without a namespace, because it takes the kind
+// for namespaced. Either the scope of the kind has changed, or there is no such object.
+func isNamespaceMissing(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "an empty namespace may not be set")
 }
 
-// names reports whether the API server answered that the object with this name does not exist.
-func names(o Object, err error) bool {
+// isObjectNotFound reports whether the API server answered that the object with this name does not exist.
+func isObjectNotFound(o Object, err error) bool {
 	status, isNotFound := notfound.GetStatus(err)
-	return isNotFound && !IsUnproved(err) && status.Details.Name == o.Name && status.Details.Group == o.Kind.Group &&
+	return isNotFound && !CanMeanNotServed(err) && status.Details.Name == o.Name && status.Details.Group == o.Kind.Group &&
 		isOfKind(o.Kind, status.Details.Kind)
 }
 

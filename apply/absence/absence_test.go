@@ -20,7 +20,7 @@ var (
 	lamps    = schema.GroupResource{Group: "example.org", Resource: "lamps"}
 )
 
-func TestOf(t *testing.T) {
+func TestFromError(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: lampKind, SearchedVersions: []string{"v1"}}
 	unexpected := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", lamps, "a", "404 page not found", 0, true)
 	denied := apierrors.NewNotFound(lamps, "a")
@@ -34,42 +34,42 @@ func TestOf(t *testing.T) {
 		finished bool
 		want     Meaning
 	}{
-		"no error":                                        {want: Unrelated},
-		"a 404 that names the object":                     {err: fmt.Errorf("get: %w", apierrors.NewNotFound(lamps, "a")), want: Gone},
-		"a 404 that names a finished object":              {err: apierrors.NewNotFound(lamps, "a"), finished: true, want: Done},
-		"a 404 that names another object":                 {err: apierrors.NewNotFound(lamps, "b"), want: Unrelated},
-		"a 404 of another group":                          {err: apierrors.NewNotFound(schema.GroupResource{Resource: "lamps"}, "a"), want: Unrelated},
-		"a 404 that names a namespace like the object":    {err: apierrors.NewNotFound(schema.GroupResource{Group: "example.org", Resource: "namespaces"}, "a"), want: Unrelated},
-		"a 404 that is not a Status":                      {err: unexpected, want: NotServed},
-		"a 404 of a finished object that is not a Status": {err: unexpected, finished: true, want: NotServed},
-		"a 404 without details":                           {err: without, want: NotServed},
-		"a 404 of a list":                                 {err: apierrors.NewNotFound(lamps, ""), want: NotServed},
-		"an unknown kind":                                 {err: noMatch, want: NotServed},
-		"an incomplete discovery":                         {err: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.org"}: errors.New("stale")}}, want: NotServed},
-		"a kind that is served":                           {err: kind(KindServed), want: NotServed},
-		"a kind that is not served":                       {err: kind(KindNotServed), want: NotServed},
-		"a kind that is gone":                             {err: kind(KindGone), want: Gone},
-		"a finished object of a kind that is gone":        {err: kind(KindGone), finished: true, want: Done},
-		"a kind that the credentials may not discover":    {err: kind(KindForbidden), want: NotAllowed},
-		"a forbidden request":                             {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), want: NotAllowed},
-		"a forbidden request for a finished object":       {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), finished: true, want: NotAllowed},
-		"a denial with the code 404":                      {err: denied, want: Unrelated},
-		"a denial with the code 403":                      {err: apierrors.NewForbidden(lamps, "a", errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")), want: Unrelated},
-		"no response":                                     {err: errors.New("dial"), want: Unrelated},
-		"overload":                                        {err: apierrors.NewServiceUnavailable("down"), want: Unrelated},
+		"no error":                                        {want: MeaningUnrelated},
+		"a 404 that names the object":                     {err: fmt.Errorf("get: %w", apierrors.NewNotFound(lamps, "a")), want: MeaningGone},
+		"a 404 that names a finished object":              {err: apierrors.NewNotFound(lamps, "a"), finished: true, want: MeaningFinished},
+		"a 404 that names another object":                 {err: apierrors.NewNotFound(lamps, "b"), want: MeaningUnrelated},
+		"a 404 of another group":                          {err: apierrors.NewNotFound(schema.GroupResource{Resource: "lamps"}, "a"), want: MeaningUnrelated},
+		"a 404 that names a namespace like the object":    {err: apierrors.NewNotFound(schema.GroupResource{Group: "example.org", Resource: "namespaces"}, "a"), want: MeaningUnrelated},
+		"a 404 that is not a Status":                      {err: unexpected, want: MeaningNotServed},
+		"a 404 of a finished object that is not a Status": {err: unexpected, finished: true, want: MeaningNotServed},
+		"a 404 without details":                           {err: without, want: MeaningNotServed},
+		"a 404 of a list":                                 {err: apierrors.NewNotFound(lamps, ""), want: MeaningNotServed},
+		"an unknown kind":                                 {err: noMatch, want: MeaningNotServed},
+		"an incomplete discovery":                         {err: &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "example.org"}: errors.New("stale")}}, want: MeaningNotServed},
+		"a kind that is served":                           {err: kind(KindServed), want: MeaningNotServed},
+		"a kind that is not served":                       {err: kind(KindNotServed), want: MeaningNotServed},
+		"a kind that is gone":                             {err: kind(KindGone), want: MeaningGone},
+		"a finished object of a kind that is gone":        {err: kind(KindGone), finished: true, want: MeaningFinished},
+		"a kind that the credentials may not discover":    {err: kind(KindForbidden), want: MeaningNotAllowed},
+		"a forbidden request":                             {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), want: MeaningNotAllowed},
+		"a forbidden request for a finished object":       {err: apierrors.NewForbidden(lamps, "a", errors.New("no")), finished: true, want: MeaningNotAllowed},
+		"a denial with the code 404":                      {err: denied, want: MeaningUnrelated},
+		"a denial with the code 403":                      {err: apierrors.NewForbidden(lamps, "a", errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")), want: MeaningUnrelated},
+		"no response":                                     {err: errors.New("dial"), want: MeaningUnrelated},
+		"overload":                                        {err: apierrors.NewServiceUnavailable("down"), want: MeaningUnrelated},
 	} {
 		t.Run(name+" [F70]", func(t *testing.T) {
-			if got := Of(Object{Kind: lampKind, Name: "a", Finished: tc.finished}, tc.err); got != tc.want {
+			if got := ClassifyError(Object{Kind: lampKind, Name: "a", HasFinished: tc.finished}, tc.err); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
 	t.Run("a denial with the code 404 does not mean that the kind is not served [F73]", func(t *testing.T) {
-		if denied.ErrStatus.Details = nil; IsUnproved(denied) {
+		if denied.ErrStatus.Details = nil; CanMeanNotServed(denied) {
 			t.Error("the kind counts as not served")
 		}
 	})
-	if got := Of(Object{Kind: schema.GroupKind{Kind: "Namespace"}, Name: "a"}, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a")); got != Gone {
-		t.Errorf("got %q for a namespace, want %q", got, Gone)
+	if got := ClassifyError(Object{Kind: schema.GroupKind{Kind: "Namespace"}, Name: "a"}, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a")); got != MeaningGone {
+		t.Errorf("got %q for a namespace, want %q", got, MeaningGone)
 	}
 }

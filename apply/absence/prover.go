@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// KindState describes why a request for an object of a kind failed, although the response does not name the object.
+// KindState describes what is known about a kind after a request for one of its objects failed with an error that does
+// not name the object.
 type KindState string
 
 const (
@@ -43,7 +44,8 @@ type KindError struct {
 	// Unsupported means that the cluster serves the kind, but its objects cannot be read, such as those of
 	// SubjectAccessReview.
 	Unsupported bool
-	// Reason explains the state to users. It is empty if the kind is unknown and Find was called.
+	// Reason explains the state to users. It is empty if the kind is unknown and AddKindErrorFromDiscovery did not ask for
+	// the reason.
 	Reason string
 	// Err is the error of the request. It may be nil.
 	Err error
@@ -62,9 +64,9 @@ func (e *KindError) Error() string {
 // Unwrap returns the error of the request.
 func (e *KindError) Unwrap() error { return e.Err }
 
-// ServedVersion returns the version in which the cluster serves the kind of a request that failed, although not as
+// GetServedVersion returns the version in which the cluster serves the kind of a request that failed, although not as
 // requested. It returns "" if the error has another cause.
-func ServedVersion(err error) string {
+func GetServedVersion(err error) string {
 	if kind, ok := errors.AsType[*KindError](err); ok {
 		return kind.Version
 	}
@@ -74,13 +76,13 @@ func ServedVersion(err error) string {
 // Discovery is a RESTMapper that can discover the kinds of its cluster again. A Prover trusts only a Discovery to know
 // the versions that an aggregated API server serves.
 //
-// A RESTMapper returns an error for which meta.IsNoMatchError is true only if a complete discovery of the group does not
-// contain the kind.
+// A RESTMapper returns an error for which meta.IsNoMatchError is true only if a complete discovery of the group does
+// not contain the kind.
 type Discovery interface {
 	// Refresh discovers the kinds again, unless the last discovery is recent. The result identifies the last discovery.
 	Refresh(ctx context.Context) (discovery uint64, err error)
-	// Serves reports whether the last discovery contains a version of a group completely.
-	Serves(version schema.GroupVersion) bool
+	// IsServed reports whether the last discovery contains a version of a group completely.
+	IsServed(version schema.GroupVersion) bool
 	// CanRead reports whether the objects of a resource can be read.
 	CanRead(resource schema.GroupVersionResource) bool
 }
@@ -91,7 +93,7 @@ type Prover struct {
 	reader client.Reader
 	mapper meta.RESTMapper
 
-	mu        sync.Mutex // held during the requests of Explain and Find, so that concurrent calls share the results
+	mu        sync.Mutex // held during the requests of AddKindError and AddKindErrorFromDiscovery, so that concurrent calls share the results
 	discovery uint64
 	results   map[schema.GroupKind]KindError
 }
@@ -102,40 +104,40 @@ func NewProver(reader client.Reader, mapper meta.RESTMapper) *Prover {
 	return &Prover{reader: reader, mapper: mapper, results: map[schema.GroupKind]KindError{}}
 }
 
-// Explain adds a *KindError to the error of a request for an object if the error leaves open whether the cluster serves
-// the kind of the object (see IsUnproved). It discovers the kinds again and, if no version of the kind is served, reads
-// the CustomResourceDefinitions and APIServices of the group. It returns other errors unchanged. If these requests fail
-// for an unrelated reason, it returns their error, which proves nothing.
-func (p *Prover) Explain(ctx context.Context, kind schema.GroupKind, err error) error {
-	return p.explain(ctx, kind, err, true)
+// AddKindError adds a *KindError to the error of a request for an object if the error leaves open whether the cluster
+// serves the kind of the object (see CanMeanNotServed). It discovers the kinds again and, if no version of the kind is
+// served, reads the CustomResourceDefinitions and APIServices of the group. It returns other errors unchanged. If these
+// requests fail for an unrelated reason, it returns their error, which proves nothing.
+func (p *Prover) AddKindError(ctx context.Context, kind schema.GroupKind, err error) error {
+	return p.addReason(ctx, kind, err, true)
 }
 
-// Find is like Explain, but reads no CustomResourceDefinitions and APIServices. It is for requests that write an object,
-// so that it does not matter whether the object exists. If no version of the kind is served, the state is
-// KindNotServed.
-func (p *Prover) Find(ctx context.Context, kind schema.GroupKind, err error) error {
-	return p.explain(ctx, kind, err, false)
+// AddKindErrorFromDiscovery is like AddKindError, but reads no CustomResourceDefinitions and APIServices. It is for
+// requests that write an object, so that it does not matter whether the object exists. If no version of the kind is
+// served, the state is KindNotServed.
+func (p *Prover) AddKindErrorFromDiscovery(ctx context.Context, kind schema.GroupKind, err error) error {
+	return p.addReason(ctx, kind, err, false)
 }
 
-func (p *Prover) explain(ctx context.Context, kind schema.GroupKind, err error, prove bool) error {
-	if _, done := errors.AsType[*KindError](err); done || !IsUnproved(err) {
+func (p *Prover) addReason(ctx context.Context, kind schema.GroupKind, err error, prove bool) error {
+	if _, done := errors.AsType[*KindError](err); done || !CanMeanNotServed(err) {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out, failed := p.state(ctx, kind, prove)
+	out, failed := p.determineState(ctx, kind, prove)
 	if failed != nil {
 		return failed
 	}
-	if prove && lacksNamespace(err) && out.State == KindServed && p.isNamespaced(kind) {
+	if prove && isNamespaceMissing(err) && out.State == KindServed && p.isNamespaced(kind) {
 		out.State, out.Version, out.Reason = KindGone, "", "the kind is namespaced, so an object without a namespace does not exist"
 	}
 	out.Kind, out.Err = kind, err
 	return &out
 }
 
-// state returns the state of a kind. The caller holds mu.
-func (p *Prover) state(ctx context.Context, kind schema.GroupKind, prove bool) (KindError, error) {
+// determineState returns the state of a kind. The caller holds mu.
+func (p *Prover) determineState(ctx context.Context, kind schema.GroupKind, prove bool) (KindError, error) {
 	if err := p.refresh(ctx); err != nil {
 		return KindError{}, err
 	}
@@ -151,7 +153,7 @@ func (p *Prover) state(ctx context.Context, kind schema.GroupKind, prove bool) (
 	if known, ok := p.results[kind]; ok {
 		return known, nil
 	}
-	out, err := p.prove(ctx, kind)
+	out, err := p.findReason(ctx, kind)
 	if err == nil {
 		p.results[kind] = out
 	}
@@ -194,10 +196,10 @@ func (p *Prover) canRead(resource schema.GroupVersionResource) bool {
 	return ok && from.CanRead(resource)
 }
 
-// prove finds out why a complete discovery does not contain a kind. The kind is gone if neither a
+// findReason finds out why a complete discovery does not contain a kind. The kind is gone if neither a
 // CustomResourceDefinition nor an aggregated API server defines it.
-func (p *Prover) prove(ctx context.Context, kind schema.GroupKind) (KindError, error) {
-	for _, find := range []func(context.Context, schema.GroupKind) (string, error){p.definition, p.service} {
+func (p *Prover) findReason(ctx context.Context, kind schema.GroupKind) (KindError, error) {
+	for _, find := range []func(context.Context, schema.GroupKind) (string, error){p.findDefinition, p.findService} {
 		reason, err := find(ctx, kind)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -220,8 +222,8 @@ var (
 	serviceKind    = schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 )
 
-// definition returns a text that names the CustomResourceDefinition of a kind, or "" if there is none.
-func (p *Prover) definition(ctx context.Context, kind schema.GroupKind) (string, error) {
+// findDefinition returns a text that names the CustomResourceDefinition of a kind, or "" if there is none.
+func (p *Prover) findDefinition(ctx context.Context, kind schema.GroupKind) (string, error) {
 	all, err := p.list(ctx, definitionKind)
 	if err != nil {
 		return "", err
@@ -256,9 +258,9 @@ func (p *Prover) isOfAnotherKind(kind schema.GroupKind, plural string) bool {
 // managedLabel is a label of the APIServices that the API server creates for the groups that it serves itself.
 const managedLabel = "kube-aggregator.kubernetes.io/automanaged"
 
-// service returns a text that names an APIService that may serve a kind, or "" if there is none. The APIServices of the
-// API server itself do not count, because their kinds are built in or have a CustomResourceDefinition.
-func (p *Prover) service(ctx context.Context, kind schema.GroupKind) (string, error) {
+// findService returns a text that names an APIService that may serve a kind, or "" if there is none. The APIServices of
+// the API server itself do not count, because their kinds are built in or have a CustomResourceDefinition.
+func (p *Prover) findService(ctx context.Context, kind schema.GroupKind) (string, error) {
 	all, err := p.list(ctx, serviceKind)
 	if err != nil {
 		return "", err
@@ -269,7 +271,7 @@ func (p *Prover) service(ctx context.Context, kind schema.GroupKind) (string, er
 			continue
 		}
 		from, ok := p.mapper.(Discovery)
-		if !ok || !from.Serves(schema.GroupVersion{Group: kind.Group, Version: version}) {
+		if !ok || !from.IsServed(schema.GroupVersion{Group: kind.Group, Version: version}) {
 			return "the APIService " + all[i].Name + " exists, but is not served", nil
 		}
 	}
@@ -297,7 +299,7 @@ func (p *Prover) read(ctx context.Context, gvk schema.GroupVersionKind, name str
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(gvk)
 	err := p.reader.Get(ctx, client.ObjectKey{Name: name}, live)
-	if Of(Object{Kind: gvk.GroupKind(), Name: name}, err) == Gone {
+	if ClassifyError(Object{Kind: gvk.GroupKind(), Name: name}, err) == MeaningGone {
 		return nil, nil
 	}
 	return live.Object, err

@@ -13,69 +13,69 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// lookEvery is the number of steps between two checks of the context.
-const lookEvery = 1024
+// checkInterval is the number of steps between two checks of the context.
+const checkInterval = 1024
 
 // evaluation evaluates a path that client-go has parsed. The results are the same as those of client-go. In addition,
 // an evaluation counts the values that it visits, and stops when it has visited too many.
 type evaluation struct {
-	ctx   context.Context
-	left  int   // remaining steps, initially maxSteps
-	next  int   // the context is checked again when fewer steps than this remain
-	ended error // the reason why the evaluation was stopped
+	ctx       context.Context
+	left      int   // remaining steps, initially maxSteps
+	nextCheck int   // the context is checked again when fewer steps than this remain
+	stopErr   error // the reason why the evaluation was stopped
 }
 
-// spend counts steps. If it returns an error, the evaluation must end.
-func (e *evaluation) spend(steps int) error {
-	if e.left -= steps; e.left < 0 && e.ended == nil {
-		e.ended = fmt.Errorf("%w: its evaluation takes more than %d steps in this object", ErrLimit, maxSteps)
+// addSteps counts steps. If it returns an error, the evaluation must end.
+func (e *evaluation) addSteps(steps int) error {
+	if e.left -= steps; e.left < 0 && e.stopErr == nil {
+		e.stopErr = fmt.Errorf("%w: its evaluation takes more than %d steps in this object", ErrLimit, maxSteps)
 	}
-	if e.ended == nil && (e.next == 0 || e.left < e.next) {
-		e.next = e.left - lookEvery
+	if e.stopErr == nil && (e.nextCheck == 0 || e.left < e.nextCheck) {
+		e.nextCheck = e.left - checkInterval
 		if e.ctx.Err() != nil {
-			e.ended = fmt.Errorf("was stopped: %w", context.Cause(e.ctx))
+			e.stopErr = fmt.Errorf("was stopped: %w", context.Cause(e.ctx))
 		}
 	}
-	return e.ended
+	return e.stopErr
 }
 
-// list evaluates the nodes in order. Each node is applied to the values that the previous node found.
-func (e *evaluation) list(values []any, nodes []jsonpath.Node) ([]any, error) {
+// evalList evaluates the nodes in order. Each node is applied to the values that the previous node found.
+func (e *evaluation) evalList(values []any, nodes []jsonpath.Node) ([]any, error) {
 	var err error
 	for _, node := range nodes {
-		if err = e.spend(1 + len(values)); err != nil {
+		if err = e.addSteps(1 + len(values)); err != nil {
 			return nil, err
 		}
-		if values, err = e.node(values, node); err != nil {
+		if values, err = e.evalNode(values, node); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
 }
 
-func (e *evaluation) node(values []any, node jsonpath.Node) ([]any, error) {
+func (e *evaluation) evalNode(values []any, node jsonpath.Node) ([]any, error) {
 	switch node := node.(type) {
 	case *jsonpath.FieldNode:
-		return field(values, node.Value)
+		return getFields(values, node.Value)
 	case *jsonpath.ArrayNode:
-		return e.array(values, node)
+		return e.evalArray(values, node)
 	case *jsonpath.FilterNode:
-		return e.filter(values, node)
+		return e.evalFilter(values, node)
 	case *jsonpath.UnionNode:
-		return e.union(values, node)
+		return e.evalUnion(values, node)
 	case *jsonpath.WildcardNode:
-		return e.wildcard(values)
+		return e.evalWildcard(values)
 	case *jsonpath.RecursiveNode:
-		return e.descend(nil, values, 0)
+		return e.findDescendants(nil, values, 0)
 	case *jsonpath.ListNode:
-		return e.list(values, node.Nodes)
+		return e.evalList(values, node.Nodes)
 	}
-	constant, err := constantOf(node)
+	constant, err := getConstant(node)
 	return slices.Repeat([]any{constant}, len(values)), err
 }
 
-// constantOf returns the value of a constant. Constants occur only in filters.
-func constantOf(node jsonpath.Node) (any, error) {
+// getConstant returns the value of a constant. Constants occur only in filters.
+func getConstant(node jsonpath.Node) (any, error) {
 	switch node := node.(type) {
 	case *jsonpath.TextNode:
 		return node.Text, nil
@@ -89,9 +89,9 @@ func constantOf(node jsonpath.Node) (any, error) {
 	return nil, fmt.Errorf("%s has no value", node)
 }
 
-// field returns the named field of each value. It skips values that do not have the field, and returns an error if none
-// of them has it.
-func field(values []any, name string) ([]any, error) {
+// getFields returns the named field of each value. It skips values that do not have the field, and returns an error if
+// none of them has it.
+func getFields(values []any, name string) ([]any, error) {
 	out := []any{}
 	for _, value := range values {
 		fields, _ := value.(map[string]any)
@@ -105,7 +105,7 @@ func field(values []any, name string) ([]any, error) {
 	return out, nil
 }
 
-func (e *evaluation) array(values []any, node *jsonpath.ArrayNode) ([]any, error) {
+func (e *evaluation) evalArray(values []any, node *jsonpath.ArrayNode) ([]any, error) {
 	out := []any{}
 	for _, value := range values {
 		if value == nil {
@@ -115,11 +115,11 @@ func (e *evaluation) array(values []any, node *jsonpath.ArrayNode) ([]any, error
 		if !isList {
 			return nil, errors.New("cannot index a value that is not a list")
 		}
-		from, to, step, err := slice(node.Params, len(items))
+		from, to, step, err := parseSlice(node.Params, len(items))
 		if err != nil {
 			return nil, err
 		}
-		if err := e.spend((to - from) / step); err != nil {
+		if err := e.addSteps((to - from) / step); err != nil {
 			return nil, err
 		}
 		for i := from; i < to && i >= from; i += step {
@@ -129,9 +129,9 @@ func (e *evaluation) array(values []any, node *jsonpath.ArrayNode) ([]any, error
 	return out, nil
 }
 
-// slice returns the start, the end and the step of an index expression for a list of the given length. Negative indexes
-// count from the end of the list.
-func slice(params [3]jsonpath.ParamsEntry, length int) (from, to, step int, err error) {
+// parseSlice returns the start, the end and the step of an index expression for a list of the given length. Negative
+// indexes count from the end of the list.
+func parseSlice(params [3]jsonpath.ParamsEntry, length int) (from, to, step int, err error) {
 	to, step = length, 1
 	if params[0].Known {
 		if from = params[0].Value; from < 0 {
@@ -157,10 +157,10 @@ func slice(params [3]jsonpath.ParamsEntry, length int) (from, to, step int, err 
 	return from, to, step, nil
 }
 
-func (e *evaluation) union(values []any, node *jsonpath.UnionNode) ([]any, error) {
+func (e *evaluation) evalUnion(values []any, node *jsonpath.UnionNode) ([]any, error) {
 	out := []any{}
 	for _, part := range node.Nodes {
-		found, err := e.list(values, part.Nodes)
+		found, err := e.evalList(values, part.Nodes)
 		if err != nil {
 			return nil, err
 		}
@@ -169,11 +169,11 @@ func (e *evaluation) union(values []any, node *jsonpath.UnionNode) ([]any, error
 	return out, nil
 }
 
-func (e *evaluation) wildcard(values []any) ([]any, error) {
+func (e *evaluation) evalWildcard(values []any) ([]any, error) {
 	out := []any{}
 	for _, value := range values {
-		inside := parts(value)
-		if err := e.spend(len(inside)); err != nil {
+		inside := listChildren(value)
+		if err := e.addSteps(len(inside)); err != nil {
 			return nil, err
 		}
 		out = append(out, inside...)
@@ -181,31 +181,31 @@ func (e *evaluation) wildcard(values []any) ([]any, error) {
 	return out, nil
 }
 
-// descend finds all non-empty objects and lists among the values and inside them, at any depth, and appends them to
-// `out`. Each object or list precedes its contents.
-func (e *evaluation) descend(out, values []any, depth int) ([]any, error) {
-	if err := e.spend(len(values)); err != nil {
+// findDescendants finds all non-empty objects and lists among the values and inside them, at any depth, and appends
+// them to `out`. Each object or list precedes its contents.
+func (e *evaluation) findDescendants(out, values []any, depth int) ([]any, error) {
+	if err := e.addSteps(len(values)); err != nil {
 		return nil, err
 	}
 	for _, value := range values {
-		inside := parts(value)
+		inside := listChildren(value)
 		if len(inside) == 0 {
 			continue
 		}
 		if depth >= maxDepth {
-			e.ended = fmt.Errorf("%w: the object is nested more than %d levels deep", ErrLimit, maxDepth)
-			return nil, e.ended
+			e.stopErr = fmt.Errorf("%w: the object is nested more than %d levels deep", ErrLimit, maxDepth)
+			return nil, e.stopErr
 		}
 		var err error
-		if out, err = e.descend(append(out, value), inside, depth+1); err != nil {
+		if out, err = e.findDescendants(append(out, value), inside, depth+1); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// parts returns the direct children of an object or a list.
-func parts(value any) []any {
+// listChildren returns the direct children of an object or a list.
+func listChildren(value any) []any {
 	switch value := value.(type) {
 	case []any:
 		return value
@@ -219,7 +219,7 @@ func parts(value any) []any {
 	return nil
 }
 
-func (e *evaluation) filter(values []any, node *jsonpath.FilterNode) ([]any, error) {
+func (e *evaluation) evalFilter(values []any, node *jsonpath.FilterNode) ([]any, error) {
 	out := []any{}
 	for _, value := range values {
 		items, isList := value.([]any)
@@ -241,17 +241,17 @@ func (e *evaluation) filter(values []any, node *jsonpath.FilterNode) ([]any, err
 
 // matches reports whether a list item satisfies the condition of a filter.
 func (e *evaluation) matches(item any, node *jsonpath.FilterNode) (bool, error) {
-	if err := e.spend(1); err != nil {
+	if err := e.addSteps(1); err != nil {
 		return false, err
 	}
-	left, err := e.list([]any{item}, node.Left.Nodes)
+	left, err := e.evalList([]any{item}, node.Left.Nodes)
 	if node.Operator == "exists" {
-		return err == nil && len(left) > 0, e.ended
+		return err == nil && len(left) > 0, e.stopErr
 	}
 	if err != nil || len(left) == 0 {
 		return false, err
 	}
-	right, err := e.list([]any{item}, node.Right.Nodes)
+	right, err := e.evalList([]any{item}, node.Right.Nodes)
 	if err != nil || len(right) == 0 {
 		return false, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// deployment returns a Deployment with a status, as a cluster returns it.
-func deployment() map[string]any {
+// newDeployment returns a Deployment with a status, as a cluster returns it.
+func newDeployment() map[string]any {
 	return map[string]any{"status": map[string]any{
 		"replicas":   int64(2),
 		"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
@@ -27,7 +27,7 @@ func ExamplePath_Find() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(path.Find(ctx, deployment()))
+		fmt.Println(path.Find(ctx, newDeployment()))
 	}
 	// Output:
 	// [2] <nil>
@@ -41,7 +41,7 @@ func ExampleErrNotFound() {
 		fmt.Println(err)
 		return
 	}
-	_, err = path.Find(context.Background(), deployment())
+	_, err = path.Find(context.Background(), newDeployment())
 	fmt.Println(errors.Is(err, jsonpath.ErrNotFound))
 	// Output: true
 }

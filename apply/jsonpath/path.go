@@ -46,7 +46,7 @@ func Parse(text string) (*Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := onlyPath(root.Nodes); err != nil {
+	if err := checkOnlyPath(root.Nodes); err != nil {
 		return nil, err
 	}
 	return &Path{text: text, nodes: root.Nodes}, nil
@@ -84,10 +84,10 @@ func ParseKey(text string) ([]string, error) {
 // context.Cause(ctx) contain the path.
 func (p *Path) Find(ctx context.Context, object map[string]any) ([]any, error) {
 	e := evaluation{ctx: ctx, left: maxSteps}
-	values, err := e.list([]any{object}, p.nodes)
+	values, err := e.evalList([]any{object}, p.nodes)
 	switch {
-	case e.ended != nil:
-		return nil, fmt.Errorf("jsonPath %q %w", p.text, e.ended)
+	case e.stopErr != nil:
+		return nil, fmt.Errorf("jsonPath %q %w", p.text, e.stopErr)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
 	case len(values) == 0:
@@ -112,7 +112,7 @@ func parse(text string) (root *jsonpath.ListNode, err error) {
 	if strings.Count(text, "..") > maxDescents || strings.Count(text, ",") > maxCommas {
 		return nil, fmt.Errorf("has more than %d descents (..) or %d commas", maxDescents, maxCommas)
 	}
-	parser, err := jsonpath.Parse("path", braced(text))
+	parser, err := jsonpath.Parse("path", addBraces(text))
 	if err != nil {
 		return nil, fmt.Errorf("is not a JSON path: %w", err)
 	}
@@ -124,8 +124,8 @@ func parse(text string) (root *jsonpath.ListNode, err error) {
 	return nil, errors.New("must be one JSON path")
 }
 
-// braced returns the path with braces and a leading dot, if these are missing.
-func braced(text string) string {
+// addBraces returns the path with braces and a leading dot, if these are missing.
+func addBraces(text string) string {
 	if strings.HasPrefix(text, "{") {
 		return text
 	}
@@ -135,14 +135,15 @@ func braced(text string) string {
 	return "{" + text + "}"
 }
 
-// onlyPath returns an error if one of the nodes is not part of a path but of a template, such as a constant or a range.
-func onlyPath(nodes []jsonpath.Node) error {
+// checkOnlyPath returns an error if one of the nodes is not part of a path but of a template, such as a constant or a
+// range.
+func checkOnlyPath(nodes []jsonpath.Node) error {
 	for _, node := range nodes {
 		switch node.Type() {
 		case jsonpath.NodeField, jsonpath.NodeArray, jsonpath.NodeFilter, jsonpath.NodeWildcard, jsonpath.NodeRecursive:
 		case jsonpath.NodeUnion:
 			for _, list := range node.(*jsonpath.UnionNode).Nodes {
-				if err := onlyPath(list.Nodes); err != nil {
+				if err := checkOnlyPath(list.Nodes); err != nil {
 					return err
 				}
 			}

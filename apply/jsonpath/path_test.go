@@ -28,7 +28,7 @@ const object = `{
   "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}]}
 }`
 
-func decoded(t *testing.T) map[string]any {
+func decodeObject(t *testing.T) map[string]any {
 	t.Helper()
 	out := map[string]any{}
 	if err := json.Unmarshal([]byte(object), &out); err != nil {
@@ -71,7 +71,7 @@ func TestFind(t *testing.T) {
 				t.Fatalf("%s\nParse(%q): %v", tc.reason, tc.path, err)
 			}
 			for range 2 { // the second call must return the same result
-				got, err := path.Find(t.Context(), decoded(t))
+				got, err := path.Find(t.Context(), decodeObject(t))
 				if (err != nil) != (tc.want == nil) || (err != nil && !errors.Is(err, ErrNotFound)) {
 					t.Errorf("%s\nFind(...): got error %v", tc.reason, err)
 				}
@@ -103,16 +103,16 @@ func TestFindAgreesWithClientGo(t *testing.T) {
 			continue
 		}
 		oracle := jsonpath.New("oracle")
-		if err := oracle.Parse(braced(text)); err != nil {
+		if err := oracle.Parse(addBraces(text)); err != nil {
 			t.Fatal(err)
 		}
 		var want []any
-		if results, err := oracle.FindResults(decoded(t)); err == nil && len(results) == 1 {
+		if results, err := oracle.FindResults(decodeObject(t)); err == nil && len(results) == 1 {
 			for _, result := range results[0] {
 				want = append(want, result.Interface())
 			}
 		}
-		got, _ := path.Find(t.Context(), decoded(t))
+		got, _ := path.Find(t.Context(), decodeObject(t))
 		var options cmp.Options
 		if strings.Contains(text, "..") {
 			options = append(options, cmpopts.SortSlices(func(a, b any) int {
@@ -165,8 +165,8 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// nested returns {"a": {"a": …}} with the given number of levels.
-func nested(levels int) map[string]any {
+// newNested returns {"a": {"a": …}} with the given number of levels.
+func newNested(levels int) map[string]any {
 	out := map[string]any{}
 	for range levels - 1 {
 		out = map[string]any{"a": out}
@@ -174,7 +174,7 @@ func nested(levels int) map[string]any {
 	return out
 }
 
-func TestFindLimitsItsWork(t *testing.T) {
+func TestFindLimitsTheSteps(t *testing.T) {
 	wide := make([]any, 2000)
 	for i := range wide {
 		wide[i] = map[string]any{"b": []any{nil, nil, nil}}
@@ -184,15 +184,15 @@ func TestFindLimitsItsWork(t *testing.T) {
 		object       map[string]any
 		limited      bool
 	}{
-		"Deep":       {reason: "the evaluation of an object of 4.8 KB once took 15 s", path: "..a..a", object: nested(960), limited: true},
-		"DeepOnce":   {reason: "one recursive descent is limited", path: "..a", object: nested(maxDepth + 2), limited: true},
-		"Deepest":    {reason: "objects as deep as CustomResourceDefinitions are allowed", path: "..a..a", object: nested(maxDepth + 1)},
-		"NoDescent":  {reason: "a path without a descent goes no deeper than it is long", path: "a.a.a", object: nested(1000)},
-		"Wide":       {reason: "a large object is allowed", path: "..b[*]", object: map[string]any{"items": wide}, limited: false},
-		"Repeated":   {reason: "a union multiplies the work", path: "[0,0,0,0,0][0,0,0,0,0]", object: map[string]any{}, limited: false},
-		"Multiplied": {reason: "a union of lists multiplies the work", path: ".items[0:,0:,0:].b[0:,0:,0:].x..y", object: map[string]any{"items": append([]any{}, wide...)}},
-		"Product":    {reason: "descents and unions together", path: "..items[0:,0:,0:,0:,0:,0:].b[0:,0:,0:]", object: map[string]any{"items": slices.Repeat(wide, 5)}, limited: true},
-		"Filters":    {reason: "filters within filters", path: ".items[?(@.b)].b[?(@==null)]..x", object: map[string]any{"items": wide}},
+		"Deep":         {reason: "the evaluation of an object of 4.8 KB once took 15 s", path: "..a..a", object: newNested(960), limited: true},
+		"DeepOnce":     {reason: "one recursive descent is limited", path: "..a", object: newNested(maxDepth + 2), limited: true},
+		"Deepest":      {reason: "objects as deep as CustomResourceDefinitions are allowed", path: "..a..a", object: newNested(maxDepth + 1)},
+		"NoDescent":    {reason: "a path without a descent goes no deeper than it is long", path: "a.a.a", object: newNested(1000)},
+		"Wide":         {reason: "a large object is allowed", path: "..b[*]", object: map[string]any{"items": wide}, limited: false},
+		"Repeated":     {reason: "a union multiplies the work", path: "[0,0,0,0,0][0,0,0,0,0]", object: map[string]any{}, limited: false},
+		"UnionOfLists": {reason: "a union of lists multiplies the work", path: ".items[0:,0:,0:].b[0:,0:,0:].x..y", object: map[string]any{"items": append([]any{}, wide...)}},
+		"Product":      {reason: "descents and unions together", path: "..items[0:,0:,0:,0:,0:,0:].b[0:,0:,0:]", object: map[string]any{"items": slices.Repeat(wide, 5)}, limited: true},
+		"Filters":      {reason: "filters within filters", path: ".items[?(@.b)].b[?(@==null)]..x", object: map[string]any{"items": wide}},
 	} {
 		t.Run(name+" [F5]", func(t *testing.T) {
 			path, err := Parse(tc.path)
@@ -207,7 +207,7 @@ func TestFindLimitsItsWork(t *testing.T) {
 			if err != nil && tc.limited && !strings.Contains(err.Error(), tc.path) {
 				t.Errorf("the error does not name the path: %v", err)
 			}
-			if took := time.Since(began); took > testtime.Stretch(2*time.Second) {
+			if took := time.Since(began); took > testtime.ScaleTimeout(2*time.Second) {
 				t.Errorf("Find took %s", took)
 			}
 		})
@@ -223,15 +223,15 @@ func TestFindStopsWhenContextEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("Find stops when the context ends [F5]", func(t *testing.T) {
-		if found, err := path.Find(ctx, nested(maxDepth)); !errors.Is(err, cause) || errors.Is(err, ErrNotFound) || found != nil {
+		if found, err := path.Find(ctx, newNested(maxDepth)); !errors.Is(err, cause) || errors.Is(err, ErrNotFound) || found != nil {
 			t.Errorf("Find(ended context): got %d values, %v", len(found), err)
 		}
 	})
 }
 
-// FuzzPath requires that Find returns JSON values or an error for every accepted path. A second call must return the
+// FuzzFind requires that Find returns JSON values or an error for every accepted path. A second call must return the
 // same result, each call must be fast, and the object must not change.
-func FuzzPath(f *testing.F) {
+func FuzzFind(f *testing.F) {
 	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00", "..[*]..[*]", "$..*", ".a[::0]", ".a[::-1]", ".a[9223372036854775807]", "[0,0,0,0,0]", " A ", "{}}", ".a.missing", "[000A]"} {
 		f.Add(seed, object)
 	}
@@ -252,7 +252,7 @@ func FuzzPath(f *testing.F) {
 		before := runtime.DeepCopyJSON(values)
 		began := time.Now()
 		got, err := path.Find(t.Context(), values)
-		if took := time.Since(began); took > testtime.Stretch(5*time.Second) {
+		if took := time.Since(began); took > testtime.ScaleTimeout(5*time.Second) {
 			t.Errorf("Find took %s", took)
 		}
 		if (err == nil) != (len(got) > 0) || err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrLimit) {

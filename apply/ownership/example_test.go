@@ -13,12 +13,12 @@ import (
 func Example() {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	owner := ownership.Owner{UID: "4f1e", Landscape: "9c02", Namespace: "shop", Name: "web"}
-	owner.Stamp(obj)
+	owner.Mark(obj)
 
-	found, _ := ownership.OwnerOf(obj)
+	found, _ := ownership.GetOwner(obj)
 	reborn := ownership.Owner{UID: "77aa", Landscape: "9c02", Namespace: "shop", Name: "web"}
-	fmt.Println(owner.Manager(), "applies", obj.GetLabels())
-	fmt.Println("belongs to", found, "- the restored item too:", reborn.SameItem(found))
+	fmt.Println(owner.FieldManager(), "applies", obj.GetLabels())
+	fmt.Println("belongs to", found, "- the restored item too:", reborn.IsSameItem(found))
 	// Output:
 	// deployerkit-4f1e applies map[deployerkit.dev/item:4f1e]
 	// belongs to shop/web - the restored item too: true

@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Sets reports whether a manager owns the field at a path, or a field below it, according to the managedFields of an
-// object. It considers all entries of the manager that it can read, except those for subresources.
-func Sets(obj metav1.Object, manager string, path fieldpath.Path) bool {
+// IsFieldOwner reports whether a manager owns the field at a path, or a field below it, according to the managedFields
+// of an object. It considers all entries of the manager that it can read, except those for subresources.
+func IsFieldOwner(obj metav1.Object, manager string, path fieldpath.Path) bool {
 	for _, entry := range obj.GetManagedFields() {
 		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestMigratePatch checks that the patch changes only the entries with the removed version, and only if the object is
-// unchanged [F95].
-func TestMigratePatch(t *testing.T) {
+// TestNewMigrationPatch checks that the patch changes only the entries with the removed version, and only if the object
+// is unchanged [F95].
+func TestNewMigrationPatch(t *testing.T) {
 	obj := &metav1.ObjectMeta{ResourceVersion: "7", ManagedFields: []metav1.ManagedFieldsEntry{
 		{Manager: "a", APIVersion: "x/v1beta1"}, {Manager: "b", APIVersion: "x/v1"}, {Manager: "c", APIVersion: "x/v1alpha1"},
 	}}
-	raw, err := MigratePatch(obj, "x/v1beta1", "x/v1")
+	raw, err := NewMigrationPatch(obj, "x/v1beta1", "x/v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,19 +49,19 @@ func TestMigratePatch(t *testing.T) {
 	if obj.ManagedFields[0].APIVersion != "x/v1beta1" {
 		t.Error("the object was changed")
 	}
-	if raw, err := MigratePatch(obj, "x/v2", "x/v1"); raw != nil || err != nil {
+	if raw, err := NewMigrationPatch(obj, "x/v2", "x/v1"); raw != nil || err != nil {
 		t.Errorf("without such an entry: %s, %v", raw, err)
 	}
 }
 
-func TestMigratePatchMergesTheEntriesOfOneManager(t *testing.T) {
+func TestNewMigrationPatchMergesTheEntriesOfOneManager(t *testing.T) {
 	entry := func(version, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
 			Manager: "a", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: version, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
 	patchOf := func(entries ...metav1.ManagedFieldsEntry) (string, error) {
-		raw, err := MigratePatch(&metav1.ObjectMeta{ManagedFields: entries}, "x/v1beta1", "x/v1")
+		raw, err := NewMigrationPatch(&metav1.ObjectMeta{ManagedFields: entries}, "x/v1beta1", "x/v1")
 		return string(raw), err
 	}
 	t.Run("a merged entry keeps the fields of both versions [F95]", func(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-var shop = ownership.Owner{UID: "4f1e", Landscape: "9c02", Namespace: "shop", Name: strings.Repeat("web", 60)}
+var testOwner = ownership.Owner{UID: "4f1e", Landscape: "9c02", Namespace: "shop", Name: strings.Repeat("web", 60)}
 
-func TestStamp(t *testing.T) {
+func TestMark(t *testing.T) {
 	ours := map[string]any{
-		ownership.AnnotationLandscape: "9c02", ownership.AnnotationNamespace: "shop", ownership.AnnotationName: shop.Name,
+		ownership.AnnotationLandscape: "9c02", ownership.AnnotationNamespace: "shop", ownership.AnnotationName: testOwner.Name,
 	}
 	cases := map[string]struct {
 		reason string
@@ -45,7 +45,7 @@ func TestStamp(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			shop.Stamp(&unstructured.Unstructured{Object: tc.obj})
+			testOwner.Mark(&unstructured.Unstructured{Object: tc.obj})
 			if diff := cmp.Diff(tc.want, tc.obj); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -53,26 +53,26 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-func TestOwnerOf(t *testing.T) {
+func TestGetOwner(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
-	if got, ok := ownership.OwnerOf(obj); ok {
+	if got, ok := ownership.GetOwner(obj); ok {
 		t.Errorf("an object without our label belongs to %v", got)
 	}
-	shop.Stamp(obj)
-	got, ok := ownership.OwnerOf(obj)
-	if diff := cmp.Diff(shop, got); diff != "" || !ok {
+	testOwner.Mark(obj)
+	got, ok := ownership.GetOwner(obj)
+	if diff := cmp.Diff(testOwner, got); diff != "" || !ok {
 		t.Errorf("Stamp and OwnerOf differ (%v, -want +got):\n%s", ok, diff)
 	}
 	obj.SetAnnotations(nil)
-	got, ok = ownership.OwnerOf(obj)
+	got, ok = ownership.GetOwner(obj)
 	if diff := cmp.Diff(ownership.Owner{UID: "4f1e"}, got); diff != "" || !ok {
 		t.Errorf("without annotations (%v, -want +got):\n%s", ok, diff)
 	}
 }
 
-func TestSameItem(t *testing.T) {
+func TestIsSameItem(t *testing.T) {
 	with := func(change func(*ownership.Owner)) ownership.Owner {
-		o := shop
+		o := testOwner
 		change(&o)
 		return o
 	}
@@ -80,18 +80,18 @@ func TestSameItem(t *testing.T) {
 		a, b ownership.Owner
 		want bool
 	}{
-		"Itself":           {shop, shop, true},
-		"OtherLife":        {shop, with(func(o *ownership.Owner) { o.UID = "new" }), true},
-		"UIDWithoutNames":  {shop, ownership.Owner{UID: "4f1e"}, true},
-		"RenamedNamespace": {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Namespace = "other" }), false},
-		"OtherName":        {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Name = "other" }), false},
-		"OtherLandscape":   {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "other" }), false},
+		"Itself":           {testOwner, testOwner, true},
+		"OtherLife":        {testOwner, with(func(o *ownership.Owner) { o.UID = "new" }), true},
+		"UIDWithoutNames":  {testOwner, ownership.Owner{UID: "4f1e"}, true},
+		"RenamedNamespace": {testOwner, with(func(o *ownership.Owner) { o.UID = "new"; o.Namespace = "other" }), false},
+		"OtherName":        {testOwner, with(func(o *ownership.Owner) { o.UID = "new"; o.Name = "other" }), false},
+		"OtherLandscape":   {testOwner, with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "other" }), false},
 		"AliasOfTheLandscape [F58]": {
-			with(func(o *ownership.Owner) { o.Alias = "server-1" }),
+			with(func(o *ownership.Owner) { o.LandscapeAlias = "server-1" }),
 			with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "server-1" }), true,
 		},
 		"AliasOfAnotherLandscape [F58]": {
-			with(func(o *ownership.Owner) { o.Alias = "server-1" }),
+			with(func(o *ownership.Owner) { o.LandscapeAlias = "server-1" }),
 			with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "server-2" }), false,
 		},
 		"NothingKnown":        {ownership.Owner{}, ownership.Owner{}, false},
@@ -99,18 +99,18 @@ func TestSameItem(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.a.SameItem(tc.b); got != tc.want {
+			if got := tc.a.IsSameItem(tc.b); got != tc.want {
 				t.Errorf("a, b: got %v, want %v", got, tc.want)
 			}
-			if got := tc.b.SameItem(tc.a); got != tc.want {
+			if got := tc.b.IsSameItem(tc.a); got != tc.want {
 				t.Errorf("b, a: got %v, want %v", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestNames(t *testing.T) {
-	got := []string{shop.Manager(), shop.PatchManager(), ownership.Owner{Namespace: "n", Name: "x"}.String(), ownership.Owner{UID: "1"}.String()}
+func TestOwnerNames(t *testing.T) {
+	got := []string{testOwner.FieldManager(), testOwner.PatchFieldManager(), ownership.Owner{Namespace: "n", Name: "x"}.String(), ownership.Owner{UID: "1"}.String()}
 	want := []string{"deployerkit-4f1e", "deployerkit-4f1e-patch", "n/x", "item 1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -2,11 +2,11 @@
 
 package ownership
 
-// Unmarks checks a JSON merge patch. It returns the path of the first field that would remove all labels or all
+// FindRemovedMark checks a JSON merge patch. It returns the path of the first field that would remove all labels or all
 // annotations of an object, including those of the owner, or that would change managedFields. For example, it returns
-// "metadata.labels" for a patch that sets the labels to null. If there is no such field, Unmarks returns "". It does
-// not look for single keys; see IsReserved.
-func Unmarks(patch map[string]any) string {
+// "metadata.labels" for a patch that sets the labels to null. If there is no such field, FindRemovedMark returns "". It
+// does not look for single keys; see IsReserved.
+func FindRemovedMark(patch map[string]any) string {
 	metadata, given := patch["metadata"]
 	if !given {
 		return ""

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRecordedObjects reads the labels, the annotations and the field managers of objects that an earlier version of the
-// library has written.
-func TestRecordedObjects(t *testing.T) {
+// TestDecodeRecordedObjects reads the labels, the annotations and the field managers of objects that an earlier version
+// of the library has written.
+func TestDecodeRecordedObjects(t *testing.T) {
 	raw, err := os.ReadFile("testdata/recorded/object.json")
 	if err != nil {
 		t.Fatal(err)
@@ -28,17 +28,17 @@ func TestRecordedObjects(t *testing.T) {
 	item := Owner{UID: "4f1e", Namespace: "ns", Name: "item", Landscape: "landscape"}
 	other := Owner{UID: "5a2b", Namespace: "ns", Name: "other", Landscape: "landscape"}
 	object, shared := &unstructured.Unstructured{Object: recorded.Object}, &unstructured.Unstructured{Object: recorded.Shared}
-	if owner, marked := OwnerOf(object); !marked || owner != item {
+	if owner, marked := GetOwner(object); !marked || owner != item {
 		t.Errorf("OwnerOf(object) = %v, %t, want %v", owner, marked, item)
 	}
-	if diff := cmp.Diff([]Owner{item, other}, OwnersOf(shared)); diff != "" {
+	if diff := cmp.Diff([]Owner{item, other}, ListOwners(shared)); diff != "" {
 		t.Errorf("OwnersOf(shared) (-want +got):\n%s", diff)
 	}
 	annotations := object.GetAnnotations()
 	if annotations[AnnotationAdopted] != "true" || annotations[AnnotationPolicy] != "keep" {
 		t.Errorf("the annotations for adoption and policy have other names than recorded: %v", annotations)
 	}
-	if item.Manager() != recorded.Manager || item.PatchManager() != recorded.PatchManager {
-		t.Errorf("field managers %q and %q, recorded %q and %q", item.Manager(), item.PatchManager(), recorded.Manager, recorded.PatchManager)
+	if item.FieldManager() != recorded.Manager || item.PatchFieldManager() != recorded.PatchManager {
+		t.Errorf("field managers %q and %q, recorded %q and %q", item.FieldManager(), item.PatchFieldManager(), recorded.Manager, recorded.PatchManager)
 	}
 }

@@ -16,27 +16,27 @@ import (
 // an annotation. Its key is sharedPrefix followed by the UID of the owner, and its value is landscape/namespace/name.
 const sharedPrefix = Prefix + "owner-"
 
-// SharedKey returns the key of the annotation that names the item as an owner of an object, in addition to the owner
-// that the label names.
-func (o Owner) SharedKey() string { return sharedPrefix + string(o.UID) }
+// GetOwnerAnnotationKey returns the key of the annotation that names the item as an owner of an object, in addition to
+// the owner that the label names.
+func (o Owner) GetOwnerAnnotationKey() string { return sharedPrefix + string(o.UID) }
 
-// StampShared marks an object as owned by this item in addition to the owner that the label of the live object names.
-// It adds the annotation with the key SharedKey, and removes the label and annotations that Stamp writes. An apply
-// therefore does not overwrite the label and annotations of the other owner.
-func (o Owner) StampShared(obj *unstructured.Unstructured) {
+// MarkShared marks an object as owned by this item in addition to the owner that the label of the live object names. It
+// adds the annotation with the key GetOwnerAnnotationKey, and removes the label and annotations that Mark writes. An
+// apply therefore does not overwrite the label and annotations of the other owner.
+func (o Owner) MarkShared(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "labels", LabelItem)
 	for _, key := range []string{AnnotationLandscape, AnnotationNamespace, AnnotationName} {
 		unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", key)
 	}
 	value := strings.Join([]string{string(o.Landscape), o.Namespace, o.Name}, "/")
-	set(obj, "annotations", map[string]string{o.SharedKey(): value})
+	setValues(obj, "annotations", map[string]string{o.GetOwnerAnnotationKey(): value})
 }
 
-// OwnersOf returns all owners of an object without duplicates. The owner that the label names comes first. The other
+// ListOwners returns all owners of an object without duplicates. The owner that the label names comes first. The other
 // owners follow in the order of their UIDs.
-func OwnersOf(obj metav1.Object) []Owner {
+func ListOwners(obj metav1.Object) []Owner {
 	var out []Owner
-	if first, owned := OwnerOf(obj); owned {
+	if first, owned := GetOwner(obj); owned {
 		out = append(out, first)
 	}
 	annotations := obj.GetAnnotations()

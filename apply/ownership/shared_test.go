@@ -19,13 +19,13 @@ var (
 	third  = ownership.Owner{UID: "3", Landscape: "7777", Namespace: "shop", Name: "third"}
 )
 
-func TestOwnersOf(t *testing.T) {
+func TestListOwners(t *testing.T) {
 	stamped := func(primary bool, shared ...ownership.Owner) *unstructured.Unstructured {
 		obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"annotations": map[string]any{"other": "stays"}}}}
 		for _, owner := range shared {
 			part := &unstructured.Unstructured{Object: map[string]any{}}
-			owner.Stamp(part)
-			owner.StampShared(part)
+			owner.Mark(part)
+			owner.MarkShared(part)
 			all := obj.GetAnnotations()
 			maps.Copy(all, part.GetAnnotations())
 			obj.SetAnnotations(all)
@@ -34,12 +34,12 @@ func TestOwnersOf(t *testing.T) {
 			}
 		}
 		if primary {
-			first.Stamp(obj)
+			first.Mark(obj)
 		}
 		return obj
 	}
 	broken := stamped(true)
-	broken.SetAnnotations(map[string]string{second.SharedKey(): "what/is/this/here", "deployerkit.dev/owner-": "nobody"})
+	broken.SetAnnotations(map[string]string{second.GetOwnerAnnotationKey(): "what/is/this/here", "deployerkit.dev/owner-": "nobody"})
 	for name, tc := range map[string]struct {
 		reason string
 		obj    *unstructured.Unstructured
@@ -53,27 +53,27 @@ func TestOwnersOf(t *testing.T) {
 		"Broken":    {"an invalid annotation still names an owner [F62]", broken, []ownership.Owner{{UID: "1"}, {UID: "2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ownership.OwnersOf(tc.obj)); diff != "" {
+			if diff := cmp.Diff(tc.want, ownership.ListOwners(tc.obj)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-func TestTakeOverKeepsEntriesOfOtherItems(t *testing.T) {
+func TestTransferFieldsKeepsEntriesOfOtherItems(t *testing.T) {
 	t.Run("entries of other items that own the object are kept [F62]", func(t *testing.T) {
 		entries := []metav1.ManagedFieldsEntry{
-			held("deployerkit-2", "Apply", "v1", "", `{"f:b":{}}`), held("deployerkit-2-patch", "Apply", "v1", "", `{"f:c":{}}`),
-			held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`),
+			newManagedFields("deployerkit-2", "Apply", "v1", "", `{"f:b":{}}`), newManagedFields("deployerkit-2-patch", "Apply", "v1", "", `{"f:c":{}}`),
+			newManagedFields("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`),
 		}
-		obj := object(entries...)
+		obj := newObject(entries...)
 		obj.Labels = map[string]string{ownership.LabelItem: "4f1e"}
-		obj.Annotations = map[string]string{second.SharedKey(): "9c02/shop/second"}
-		got, changed, err := ownership.TakeOver(obj, taker)
+		obj.Annotations = map[string]string{second.GetOwnerAnnotationKey(): "9c02/shop/second"}
+		got, changed, err := ownership.TransferFields(obj, newOwner)
 		if err != nil || !changed {
 			t.Fatalf("changed %v, error %v", changed, err)
 		}
-		want := append([]metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`)}, entries[:2]...)
+		want := append([]metav1.ManagedFieldsEntry{newManagedFields(manager, "Apply", "v1", "", `{"f:a":{}}`)}, entries[:2]...)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

@@ -12,18 +12,18 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// taker is the item that takes over the object. The constant `manager` is the field manager of this item.
-var taker = ownership.Owner{UID: "4f1e"}
+// newOwner is the item that takes over the object. The constant `manager` is the field manager of this item.
+var newOwner = ownership.Owner{UID: "4f1e"}
 
-// held returns a managedFields entry with the given values.
-func held(manager, operation, version, subresource, fields string) metav1.ManagedFieldsEntry {
+// newManagedFields returns a managedFields entry with the given values.
+func newManagedFields(manager, operation, version, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: version, Subresource: subresource,
-		Time: &then, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		Time: &entryTime, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 	}
 }
 
-func TestTakeOver(t *testing.T) {
+func TestTransferFields(t *testing.T) {
 	const ls = "landscaper-manifest"
 	cases := map[string]struct {
 		reason string
@@ -33,35 +33,35 @@ func TestTakeOver(t *testing.T) {
 		"Nothing": {
 			reason: "no write for own entries, entries of other managers and subresources",
 			have: []metav1.ManagedFieldsEntry{
-				held(manager, "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Update", "v1", "", `{"f:b":{}}`),
-				held(ls, "Update", "v1", "status", `{"f:status":{}}`), held("deployerkit-old-patch", "Update", "v1", "", `{"f:c":{}}`),
+				newManagedFields(manager, "Apply", "v1", "", `{"f:a":{}}`), newManagedFields("kubectl", "Update", "v1", "", `{"f:b":{}}`),
+				newManagedFields(ls, "Update", "v1", "status", `{"f:status":{}}`), newManagedFields("deployerkit-old-patch", "Update", "v1", "", `{"f:c":{}}`),
 			},
 		},
 		"FormerLife": {
 			reason: "an Apply entry of an earlier item becomes an own entry",
-			have:   []metav1.ManagedFieldsEntry{held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
-			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
+			have:   []metav1.ManagedFieldsEntry{newManagedFields("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), newManagedFields("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
+			want:   []metav1.ManagedFieldsEntry{newManagedFields(manager, "Apply", "v1", "", `{"f:a":{}}`), newManagedFields("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
 		},
 		"MergesIntoOurs": {
 			reason: "two own entries are merged",
-			have:   []metav1.ManagedFieldsEntry{held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), held(manager, "Apply", "v1", "", `{"f:b":{}}`)},
-			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
+			have:   []metav1.ManagedFieldsEntry{newManagedFields("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), newManagedFields(manager, "Apply", "v1", "", `{"f:b":{}}`)},
+			want:   []metav1.ManagedFieldsEntry{newManagedFields(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
 		},
 		"Updater": {
 			reason: "an Update entry becomes an own entry, without its status",
-			have:   []metav1.ManagedFieldsEntry{held(ls, "Update", "v1", "", `{"f:a":{},"f:status":{"f:x":{}}}`)},
-			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`)},
+			have:   []metav1.ManagedFieldsEntry{newManagedFields(ls, "Update", "v1", "", `{"f:a":{},"f:status":{"f:x":{}}}`)},
+			want:   []metav1.ManagedFieldsEntry{newManagedFields(manager, "Apply", "v1", "", `{"f:a":{}}`)},
 		},
 		"keeps the fields of an entry with another version [F95]": {
 			reason: "the next apply removes these fields",
-			have:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`), held(ls, "Update", "v2", "", `{"f:b":{}}`)},
-			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
+			have:   []metav1.ManagedFieldsEntry{newManagedFields(manager, "Apply", "v1", "", `{"f:a":{}}`), newManagedFields(ls, "Update", "v2", "", `{"f:b":{}}`)},
+			want:   []metav1.ManagedFieldsEntry{newManagedFields(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			obj := object(tc.have...)
-			got, changed, err := ownership.TakeOver(obj, taker, ls)
+			obj := newObject(tc.have...)
+			got, changed, err := ownership.TransferFields(obj, newOwner, ls)
 			if err != nil || changed != (tc.want != nil) {
 				t.Fatalf("changed %v, error %v", changed, err)
 			}
@@ -75,17 +75,17 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-func TestTakeOverReportsInvalidEntry(t *testing.T) {
-	obj := object(held("deployerkit-old", "Apply", "v1", "", `{"x":{}}`))
-	if _, _, err := ownership.TakeOver(obj, taker); err == nil {
+func TestTransferFieldsReportsInvalidEntry(t *testing.T) {
+	obj := newObject(newManagedFields("deployerkit-old", "Apply", "v1", "", `{"x":{}}`))
+	if _, _, err := ownership.TransferFields(obj, newOwner); err == nil {
 		t.Error("a broken entry was taken over")
 	}
 }
 
-func TestTakeOverPatch(t *testing.T) {
-	obj := object(held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`))
+func TestNewTransferPatch(t *testing.T) {
+	obj := newObject(newManagedFields("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`))
 	obj.ResourceVersion = "17"
-	patch, err := ownership.TakeOverPatch(obj, taker)
+	patch, err := ownership.NewTransferPatch(obj, newOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestTakeOverPatch(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if patch, err := ownership.TakeOverPatch(object(), taker); patch != nil || err != nil {
+	if patch, err := ownership.NewTransferPatch(newObject(), newOwner); patch != nil || err != nil {
 		t.Errorf("nothing to take over, got %s, %v", patch, err)
 	}
 }

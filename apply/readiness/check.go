@@ -18,15 +18,15 @@ import (
 // returns an error if it cannot open this target or cannot read the objects. It is not an error if no object is found.
 type Lookup interface {
 	// Get reads one object. It returns nil if the object does not exist or if the cluster does not know its kind. It
-	// returns ErrDone if the object does not exist because it has finished its work. Such an object meets all
+	// returns ErrFinished if the object does not exist because it has finished its work. Such an object meets all
 	// requirements.
 	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
 	// List reads all objects of a kind that carry all of the given labels, in all namespaces.
 	List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error)
 }
 
-// ErrDone is the error of Lookup.Get for an object that has finished its work and no longer exists.
-var ErrDone = errors.New("has finished and no longer exists")
+// ErrFinished is the error of Lookup.Get for an object that has finished its work and no longer exists.
+var ErrFinished = errors.New("has finished and no longer exists")
 
 // Check is a compiled custom readiness check. It is immutable.
 type Check struct {
@@ -47,7 +47,7 @@ type SpecError struct {
 // Error returns the path and the reason.
 func (e *SpecError) Error() string { return e.Path + ": " + e.Reason }
 
-func faulty(path, format string, args ...any) error {
+func newSpecError(path, format string, args ...any) error {
 	return &SpecError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -55,16 +55,16 @@ func faulty(path, format string, args ...any) error {
 // the first invalid field.
 func Compile(spec health.CustomReadinessCheckConfiguration) (*Check, error) {
 	if spec.Name == "" {
-		return nil, faulty("name", "required")
+		return nil, newSpecError("name", "required")
 	}
 	if spec.TargetName != nil && *spec.TargetName == "" {
-		return nil, faulty("targetName", "must not be empty")
+		return nil, newSpecError("targetName", "must not be empty")
 	}
-	if err := selects(spec); err != nil {
+	if err := checkSelection(spec); err != nil {
 		return nil, err
 	}
 	if len(spec.Requirements) == 0 {
-		return nil, faulty("requirements", "required: at least one requirement")
+		return nil, newSpecError("requirements", "required: at least one requirement")
 	}
 	check := &Check{Spec: spec}
 	for i, item := range spec.Requirements {
@@ -77,10 +77,10 @@ func Compile(spec health.CustomReadinessCheckConfiguration) (*Check, error) {
 	return check, nil
 }
 
-// selects validates the two fields of a specification that select objects.
-func selects(spec health.CustomReadinessCheckConfiguration) error {
+// checkSelection validates the two fields of a specification that select objects.
+func checkSelection(spec health.CustomReadinessCheckConfiguration) error {
 	if len(spec.Resource) == 0 && spec.LabelSelector == nil {
-		return faulty("resourceSelector", "required, unless labelSelector is set")
+		return newSpecError("resourceSelector", "required, unless labelSelector is set")
 	}
 	for i, ref := range spec.Resource {
 		path := fmt.Sprintf("resourceSelector[%d]", i)
@@ -88,7 +88,7 @@ func selects(spec health.CustomReadinessCheckConfiguration) error {
 			return err
 		}
 		if ref.Name == "" {
-			return faulty(path+".name", "required")
+			return newSpecError(path+".name", "required")
 		}
 	}
 	selector := spec.LabelSelector
@@ -99,10 +99,10 @@ func selects(spec health.CustomReadinessCheckConfiguration) error {
 		return err
 	}
 	if len(selector.Labels) == 0 {
-		return faulty("labelSelector.matchLabels", "required: at least one label")
+		return newSpecError("labelSelector.matchLabels", "required: at least one label")
 	}
 	if _, err := labels.ValidatedSelectorFromSet(selector.Labels); err != nil {
-		return faulty("labelSelector.matchLabels", "%s", err.Error())
+		return newSpecError("labelSelector.matchLabels", "%s", err.Error())
 	}
 	return nil
 }
@@ -111,10 +111,10 @@ func selects(spec health.CustomReadinessCheckConfiguration) error {
 func checkKind(path, apiVersion, kind string) error {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || gv.Version == "" {
-		return faulty(path+".apiVersion", "is %q, want \"version\" or \"group/version\"", apiVersion)
+		return newSpecError(path+".apiVersion", "is %q, want \"version\" or \"group/version\"", apiVersion)
 	}
 	if kind == "" {
-		return faulty(path+".kind", "required")
+		return newSpecError(path+".kind", "required")
 	}
 	return nil
 }
@@ -122,23 +122,23 @@ func checkKind(path, apiVersion, kind string) error {
 // Run reads the objects that the check selects, and reports whether each of them meets all requirements. The result is
 // not ready if an object does not exist, unless the object is done, or if the label selector matches no object. If the
 // check is disabled, the result is ready and Run reads no objects. Run returns the errors of the lookup and of
-// Check.Of.
+// Check.CheckObject.
 func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	if c.Spec.Disabled {
-		return ready(), nil
+		return newReady(), nil
 	}
 	for _, ref := range c.Spec.Resource {
 		obj, err := lookup.Get(ctx, ref)
-		if errors.Is(err, ErrDone) {
+		if errors.Is(err, ErrFinished) {
 			continue
 		}
 		if err != nil {
 			return Result{}, fmt.Errorf("readiness check %q: %w", c.Spec.Name, err)
 		}
 		if obj == nil {
-			return c.waiting(name(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name) + ": does not exist"), nil
+			return c.newWaiting(formatName(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name) + ": does not exist"), nil
 		}
-		if result, err := c.Of(ctx, obj); err != nil || !result.Ready() {
+		if result, err := c.CheckObject(ctx, obj); err != nil || !result.IsReady() {
 			return result, err
 		}
 	}
@@ -149,45 +149,45 @@ func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 func (c *Check) runSelector(ctx context.Context, lookup Lookup) (Result, error) {
 	selector := c.Spec.LabelSelector
 	if selector == nil {
-		return ready(), nil
+		return newReady(), nil
 	}
 	found, err := lookup.List(ctx, schema.FromAPIVersionAndKind(selector.APIVersion, selector.Kind), selector.Labels)
 	if err != nil {
 		return Result{}, fmt.Errorf("readiness check %q: %w", c.Spec.Name, err)
 	}
 	if len(found) == 0 {
-		return c.waiting(fmt.Sprintf("no %s has the labels %s", selector.Kind, labels.Set(selector.Labels))), nil
+		return c.newWaiting(fmt.Sprintf("no %s has the labels %s", selector.Kind, labels.Set(selector.Labels))), nil
 	}
 	for _, obj := range found {
-		if result, err := c.Of(ctx, obj); err != nil || !result.Ready() {
+		if result, err := c.CheckObject(ctx, obj); err != nil || !result.IsReady() {
 			return result, err
 		}
 	}
-	return ready(), nil
+	return newReady(), nil
 }
 
-// Of reports whether one object meets all requirements, even if the check does not select this object. If the object is
-// not ready, the reason in the result names the check, the object and the field. The error wraps a *SpecError if a
-// requirement causes too much work on this object. It wraps context.Cause(ctx) if the context ends first.
-func (c *Check) Of(ctx context.Context, obj *unstructured.Unstructured) (Result, error) {
+// CheckObject reports whether one object meets all requirements, even if the check does not select this object. If the
+// object is not ready, the reason in the result names the check, the object and the field. The error wraps a *SpecError
+// if a requirement causes too much work on this object. It wraps context.Cause(ctx) if the context ends first.
+func (c *Check) CheckObject(ctx context.Context, obj *unstructured.Unstructured) (Result, error) {
 	if c.Spec.Disabled {
-		return ready(), nil
+		return newReady(), nil
 	}
 	if obj == nil {
-		return c.waiting("object does not exist"), nil
+		return c.newWaiting("object does not exist"), nil
 	}
 	for i := range c.requirements {
-		reason, err := c.requirements[i].unmet(ctx, obj)
+		reason, err := c.requirements[i].describeUnmet(ctx, obj)
 		if err != nil {
-			return Result{}, fmt.Errorf("readiness check %q: %s: %w", c.Spec.Name, Name(obj), err)
+			return Result{}, fmt.Errorf("readiness check %q: %s: %w", c.Spec.Name, FormatName(obj), err)
 		}
 		if reason != "" {
-			return c.waiting(Name(obj) + ": " + reason), nil
+			return c.newWaiting(FormatName(obj) + ": " + reason), nil
 		}
 	}
-	return ready(), nil
+	return newReady(), nil
 }
 
-func (c *Check) waiting(reason string) Result {
-	return waiting(fmt.Sprintf("check %q: %s", c.Spec.Name, reason))
+func (c *Check) newWaiting(reason string) Result {
+	return newWaiting(fmt.Sprintf("check %q: %s", c.Spec.Name, reason))
 }

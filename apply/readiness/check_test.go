@@ -29,8 +29,8 @@ func parseAny(text string) *unstructured.Unstructured {
 	return obj
 }
 
-// spec parses the specification of a check.
-func spec(t *testing.T, text string) health.CustomReadinessCheckConfiguration {
+// parseSpec parses the specification of a check.
+func parseSpec(t *testing.T, text string) health.CustomReadinessCheckConfiguration {
 	t.Helper()
 	var out health.CustomReadinessCheckConfiguration
 	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
@@ -39,10 +39,10 @@ func spec(t *testing.T, text string) health.CustomReadinessCheckConfiguration {
 	return out
 }
 
-// onThing returns a check with one requirement for the object in the constant `thing`.
-func onThing(t *testing.T, requirement string) *Check {
+// newThingCheck returns a check with one requirement for the object in the constant `thing`.
+func newThingCheck(t *testing.T, requirement string) *Check {
 	t.Helper()
-	check, err := Compile(spec(t, "{name: c, resourceSelector: [{apiVersion: example.com/v1, kind: Thing, name: a, namespace: ns}], requirements: ["+requirement+"]}"))
+	check, err := Compile(parseSpec(t, "{name: c, resourceSelector: [{apiVersion: example.com/v1, kind: Thing, name: a, namespace: ns}], requirements: ["+requirement+"]}"))
 	if err != nil {
 		t.Fatalf("Compile(%s): %v", requirement, err)
 	}
@@ -53,7 +53,7 @@ const thing = `{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, nam
   phase: Running, count: 3, ratio: 0.5, whole: 2.0, big: 9007199254740993, enabled: true, nothing: null, list: [1, 2], map: {a: 1, b: [x]},
   items: [{name: a, state: ok, num: 1}, {name: b, state: ok, num: 2}, {name: c}]}}`
 
-func TestRequirements(t *testing.T) {
+func TestRequirementsMatch(t *testing.T) {
 	for name, tc := range map[string]struct {
 		requirement string
 		reason      string // empty if the requirement is met
@@ -99,38 +99,38 @@ func TestRequirements(t *testing.T) {
 		"DoesNotExistAnywhere": {"{jsonPath: 'status.items[*].x', operator: '!'}", ""},
 	} {
 		t.Run(name+" [D13]", func(t *testing.T) {
-			got, err := onThing(t, tc.requirement).Of(t.Context(), parsed(t, thing))
+			got, err := newThingCheck(t, tc.requirement).CheckObject(t.Context(), parseObject(t, thing))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Ready() != (tc.reason == "") || !strings.Contains(got.Reason, tc.reason) {
+			if got.IsReady() != (tc.reason == "") || !strings.Contains(got.Message, tc.reason) {
 				t.Errorf("Of(...): want %q, got %+v", tc.reason, got)
 			}
-			if !got.Ready() && !strings.HasPrefix(got.Reason, `check "c": Thing.example.com ns/a: `) {
-				t.Errorf("Of(...): the reason names check and object, got %q", got.Reason)
+			if !got.IsReady() && !strings.HasPrefix(got.Message, `check "c": Thing.example.com ns/a: `) {
+				t.Errorf("Of(...): the reason names check and object, got %q", got.Message)
 			}
 		})
 	}
 }
 
 func TestErrorsHideSecretValues(t *testing.T) {
-	check, err := Compile(spec(t, "{name: c, resourceSelector: [{apiVersion: v1, kind: Secret, name: s}], requirements: [{jsonPath: data.p, operator: '=', values: [{value: CANARY2}]}]}"))
+	check, err := Compile(parseSpec(t, "{name: c, resourceSelector: [{apiVersion: v1, kind: Secret, name: s}], requirements: [{jsonPath: data.p, operator: '=', values: [{value: CANARY2}]}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := check.Of(t.Context(), parsed(t, "{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {p: CANARY1}}"))
-	if got.Ready() || strings.Contains(got.Reason, "CANARY") || !strings.Contains(got.Reason, "data.p") {
+	got, _ := check.CheckObject(t.Context(), parseObject(t, "{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {p: CANARY1}}"))
+	if got.IsReady() || strings.Contains(got.Message, "CANARY") || !strings.Contains(got.Message, "data.p") {
 		t.Errorf("Of(...): got %+v", got)
 	}
 }
 
-// cluster is a Lookup that returns fixed objects.
-type cluster struct {
+// fakeCluster is a Lookup that returns fixed objects.
+type fakeCluster struct {
 	objects []*unstructured.Unstructured
 	err     error
 }
 
-func (c cluster) Get(_ context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+func (c fakeCluster) Get(_ context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
 	for _, obj := range c.objects {
 		if obj.GetKind() == ref.Kind && obj.GetName() == ref.Name && obj.GetNamespace() == ref.Namespace {
 			return obj, c.err
@@ -139,7 +139,7 @@ func (c cluster) Get(_ context.Context, ref lsv1alpha1.TypedObjectReference) (*u
 	return nil, c.err
 }
 
-func (c cluster) List(_ context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error) {
+func (c fakeCluster) List(_ context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, obj := range c.objects {
 		if obj.GroupVersionKind() == gvk && obj.GetLabels()["app"] == labels["app"] {
@@ -149,13 +149,13 @@ func (c cluster) List(_ context.Context, gvk schema.GroupVersionKind, labels map
 	return found, c.err
 }
 
-// podsOf returns pods of two namespaces. One of the pods is not running.
-func podsOf(t *testing.T) []*unstructured.Unstructured {
+// newPods returns pods of two namespaces. One of the pods is not running.
+func newPods(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	return []*unstructured.Unstructured{
-		parsed(t, "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: ms, labels: {app: web}}, status: {phase: Running}}"),
-		parsed(t, "{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: ns, labels: {app: web}}, status: {phase: Running}}"),
-		parsed(t, "{apiVersion: v1, kind: Pod, metadata: {name: c, namespace: ns, labels: {app: log}}, status: {phase: Pending}}"),
+		parseObject(t, "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: ms, labels: {app: web}}, status: {phase: Running}}"),
+		parseObject(t, "{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: ns, labels: {app: web}}, status: {phase: Running}}"),
+		parseObject(t, "{apiVersion: v1, kind: Pod, metadata: {name: c, namespace: ns, labels: {app: log}}, status: {phase: Pending}}"),
 	}
 }
 
@@ -175,12 +175,12 @@ func TestRun(t *testing.T) {
 		"Disabled":        {"{name: c, disabled: true, resourceSelector: [{apiVersion: v1, kind: Pod, name: z}]" + running, ""},
 	} {
 		t.Run(name+" [D13]", func(t *testing.T) {
-			check, err := Compile(spec(t, tc.check))
+			check, err := Compile(parseSpec(t, tc.check))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := check.Run(t.Context(), cluster{objects: podsOf(t)})
-			if err != nil || got.Ready() != (tc.reason == "") || !strings.Contains(got.Reason, tc.reason) {
+			got, err := check.Run(t.Context(), fakeCluster{objects: newPods(t)})
+			if err != nil || got.IsReady() != (tc.reason == "") || !strings.Contains(got.Message, tc.reason) {
 				t.Errorf("Run(...): want %q, got %+v, %v", tc.reason, got, err)
 			}
 		})
@@ -190,12 +190,12 @@ func TestRun(t *testing.T) {
 // TestRunChecksAllObjects ensures that Run checks all objects that List returns. An empty list must have the same
 // result as a nil list.
 func TestRunChecksAllObjects(t *testing.T) {
-	check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: web}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
+	check, err := Compile(parseSpec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: web}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := podsOf(t)[:2]
-	found = append(found, parsed(t, "{apiVersion: v1, kind: Pod, metadata: {name: z, namespace: ns, labels: {app: web}}, status: {phase: Pending}}"))
+	found := newPods(t)[:2]
+	found = append(found, parseObject(t, "{apiVersion: v1, kind: Pod, metadata: {name: z, namespace: ns, labels: {app: web}}, status: {phase: Pending}}"))
 	for name, tc := range map[string]struct {
 		found  []*unstructured.Unstructured
 		reason string
@@ -205,36 +205,36 @@ func TestRunChecksAllObjects(t *testing.T) {
 		"an empty list":                     {[]*unstructured.Unstructured{}, "no Pod has the labels app=web"},
 	} {
 		t.Run(name+" [D13]", func(t *testing.T) {
-			got, err := check.Run(t.Context(), listed(tc.found))
-			if err != nil || got.Ready() || !strings.Contains(got.Reason, tc.reason) {
+			got, err := check.Run(t.Context(), fakeList(tc.found))
+			if err != nil || got.IsReady() || !strings.Contains(got.Message, tc.reason) {
 				t.Errorf("Run(...): want %q, got %+v, %v", tc.reason, got, err)
 			}
 		})
 	}
 }
 
-// listed is a Lookup. Its method List returns the same objects for every kind and every selector.
-type listed []*unstructured.Unstructured
+// fakeList is a Lookup. Its method List returns the same objects for every kind and every selector.
+type fakeList []*unstructured.Unstructured
 
-func (listed) Get(context.Context, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+func (fakeList) Get(context.Context, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
 	return nil, nil
 }
 
-func (l listed) List(context.Context, schema.GroupVersionKind, map[string]string) ([]*unstructured.Unstructured, error) {
+func (l fakeList) List(context.Context, schema.GroupVersionKind, map[string]string) ([]*unstructured.Unstructured, error) {
 	return l, nil
 }
 
 func TestRunForgetsRemovedObjects(t *testing.T) {
 	t.Run("results of removed objects are dropped [H-19]", func(t *testing.T) {
-		check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: log}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
+		check, err := Compile(parseSpec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: log}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := check.Run(t.Context(), cluster{objects: podsOf(t)}); err != nil || got.Ready() {
+		if got, err := check.Run(t.Context(), fakeCluster{objects: newPods(t)}); err != nil || got.IsReady() {
 			t.Fatalf("Run(...): the pending pod is not ready, got %+v, %v", got, err)
 		}
-		replaced := parsed(t, "{apiVersion: v1, kind: Pod, metadata: {name: d, namespace: ns, labels: {app: log}}, status: {phase: Running}}")
-		if got, err := check.Run(t.Context(), cluster{objects: []*unstructured.Unstructured{replaced}}); err != nil || !got.Ready() {
+		replaced := parseObject(t, "{apiVersion: v1, kind: Pod, metadata: {name: d, namespace: ns, labels: {app: log}}, status: {phase: Running}}")
+		if got, err := check.Run(t.Context(), fakeCluster{objects: []*unstructured.Unstructured{replaced}}); err != nil || !got.IsReady() {
 			t.Errorf("Run(...): want ready, got %+v, %v", got, err)
 		}
 	})
@@ -246,11 +246,11 @@ func TestRunErrors(t *testing.T) {
 		"{name: c, resourceSelector: [{apiVersion: v1, kind: Pod, name: a}], requirements: [{jsonPath: a, operator: exists}]}",
 		"{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: web}}, requirements: [{jsonPath: a, operator: exists}]}",
 	} {
-		check, err := Compile(spec(t, text))
+		check, err := Compile(parseSpec(t, text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := check.Run(t.Context(), cluster{err: boom}); !errors.Is(err, boom) || !strings.Contains(err.Error(), `"c"`) {
+		if _, err := check.Run(t.Context(), fakeCluster{err: boom}); !errors.Is(err, boom) || !strings.Contains(err.Error(), `"c"`) {
 			t.Errorf("Run(...): want the lookup's error with the check's name, got %v", err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestCompileRejectsInvalidChecks(t *testing.T) {
 		"DisabledIsChecked": {"{name: c, disabled: true, " + resource + "}", "requirements"},
 	} {
 		t.Run(name+" [D13][H-29]", func(t *testing.T) {
-			_, err := Compile(spec(t, tc.spec))
+			_, err := Compile(parseSpec(t, tc.spec))
 			var fault *SpecError
 			if !errors.As(err, &fault) {
 				t.Fatalf("Compile(...): want a SpecError, got %v", err)
@@ -317,8 +317,8 @@ func TestRequirementsLimitTheirWork(t *testing.T) {
 		"number of values [F5]":   {"{jsonPath: 'items[*]', operator: notin, values: [" + long + "]}", "requirements[0].values"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := onThing(t, tc.requirement).Of(t.Context(), obj)
-			if fault, ok := errors.AsType[*SpecError](err); !ok || fault.Path != tc.path || got.Ready() {
+			got, err := newThingCheck(t, tc.requirement).CheckObject(t.Context(), obj)
+			if fault, ok := errors.AsType[*SpecError](err); !ok || fault.Path != tc.path || got.IsReady() {
 				t.Errorf("Of(...): want an error at %s, got %+v, %v", tc.path, got, err)
 			}
 		})
@@ -327,7 +327,7 @@ func TestRequirementsLimitTheirWork(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		over := errors.New("over")
 		cancel(over)
-		if _, err := onThing(t, "{jsonPath: a, operator: '!'}").Of(ctx, obj); !errors.Is(err, over) {
+		if _, err := newThingCheck(t, "{jsonPath: a, operator: '!'}").CheckObject(ctx, obj); !errors.Is(err, over) {
 			t.Errorf("Of(ended context): got %v", err)
 		}
 	})
@@ -343,7 +343,7 @@ func TestFinishedObjectsPassChecks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result, err := check.Run(t.Context(), cluster{err: ErrDone}); err != nil || !result.Ready() {
+		if result, err := check.Run(t.Context(), fakeCluster{err: ErrFinished}); err != nil || !result.IsReady() {
 			t.Errorf("Run(...) = %+v, %v, want a ready result", result, err)
 		}
 	})

@@ -25,17 +25,17 @@ const (
 	BindingUnknown ClaimBinding = "Unknown"
 )
 
-// recheckClaim is the time after which a claim is checked again if it is unknown when the claim is bound.
-const recheckClaim = 5 * time.Second
+// claimRecheckInterval is the time after which a claim is checked again if it is unknown when the claim is bound.
+const claimRecheckInterval = 5 * time.Second
 
 var claimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 
-// ClassOf returns the name of the StorageClass of a PersistentVolumeClaim. It returns "" if the claim has none.
-func ClassOf(claim *unstructured.Unstructured) string {
+// GetClassName returns the name of the StorageClass of a PersistentVolumeClaim. It returns "" if the claim has none.
+func GetClassName(claim *unstructured.Unstructured) string {
 	if class, given := claim.GetAnnotations()[corev1.BetaStorageClassAnnotation]; given {
 		return class
 	}
-	return text(claim.Object, "spec", "storageClassName")
+	return getString(claim.Object, "spec", "storageClassName")
 }
 
 // isPendingClaim reports whether an object is a PersistentVolumeClaim that was not bound yet.
@@ -43,31 +43,31 @@ func isPendingClaim(obj *unstructured.Unstructured) bool {
 	if obj.GroupVersionKind().GroupKind() != claimKind {
 		return false
 	}
-	phase := text(obj.Object, "status", "phase")
+	phase := getString(obj.Object, "status", "phase")
 	return phase == "" || phase == string(corev1.ClaimPending)
 }
 
-// pendingClaim returns the result for a claim that was not bound yet.
-func (r Rules) pendingClaim(claim *unstructured.Unstructured) Result {
+// checkPendingClaim returns the result for a claim that was not bound yet.
+func (r Rules) checkPendingClaim(claim *unstructured.Unstructured) Result {
 	binding := BindingImmediate
-	if r.BindingOf != nil {
-		binding = r.BindingOf(claim)
+	if r.GetBinding != nil {
+		binding = r.GetBinding(claim)
 	}
-	result := base(claim)
+	result := checkWithKstatus(claim)
 	switch binding {
 	case BindingForConsumer:
-		return ready()
+		return newReady()
 	case BindingUnknown:
-		result = waiting(result.Reason + "; its StorageClass cannot be read, which shows whether it is bound before a Pod uses it")
-		result.RecheckAfter = recheckClaim
+		result = newWaiting(result.Message + "; its StorageClass cannot be read, which shows whether it is bound before a Pod uses it")
+		result.RecheckAfter = claimRecheckInterval
 	case BindingImmediate:
 	}
 	return result
 }
 
-func claim(obj *unstructured.Unstructured) Result {
-	if text(obj.Object, "status", "phase") == string(corev1.ClaimLost) {
-		return failed("its volume is lost")
+func checkClaim(obj *unstructured.Unstructured) Result {
+	if getString(obj.Object, "status", "phase") == string(corev1.ClaimLost) {
+		return newFailed("its volume is lost")
 	}
-	return ready()
+	return newReady()
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/deployerkit/deployerkit/apply/readiness"
 )
 
-func ExampleOf() {
+func ExampleCheckObject() {
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Service",
 		"metadata": map[string]any{"name": "web", "namespace": "shop"},
 		"spec":     map[string]any{"type": "LoadBalancer", "clusterIP": "10.0.0.7"},
 	}}
-	result := readiness.Of(service)
-	fmt.Printf("%s: %s: %s\n", readiness.Name(service), result.State, result.Reason)
+	result := readiness.CheckObject(service)
+	fmt.Printf("%s: %s: %s\n", readiness.FormatName(service), result.State, result.Message)
 	// Output: Service shop/web: Waiting: the load balancer has no address yet
 }
 

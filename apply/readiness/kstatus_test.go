@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/jsondiff"
 )
 
-// parsed parses an object in the same way as the API server's client, so that whole numbers are int64.
-func parsed(t *testing.T, text string) *unstructured.Unstructured {
+// parseObject parses an object in the same way as the API server's client, so that whole numbers are int64.
+func parseObject(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -143,11 +143,11 @@ func TestDefaultChecksOfKinds(t *testing.T) {
 		"CustomStatusWithoutReport": {custom + "status: {color: blue}}", StateReady, ""},
 	} {
 		t.Run(name+" [D12][H-20]", func(t *testing.T) {
-			obj := parsed(t, tc.object)
+			obj := parseObject(t, tc.object)
 			before := obj.DeepCopy()
-			got := Of(obj)
-			if got.State != tc.want || !strings.Contains(got.Reason, tc.reason) || got.Ready() != (got.Reason == "") {
-				t.Errorf("Of(...): want %s with %q, got %s with %q", tc.want, tc.reason, got.State, got.Reason)
+			got := CheckObject(obj)
+			if got.State != tc.want || !strings.Contains(got.Message, tc.reason) || got.IsReady() != (got.Message == "") {
+				t.Errorf("Of(...): want %s with %q, got %s with %q", tc.want, tc.reason, got.State, got.Message)
 			}
 			if !jsondiff.Equal(before.Object, obj.Object) {
 				t.Error("Of(...) changed the object")
@@ -157,15 +157,15 @@ func TestDefaultChecksOfKinds(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(tc.object), &floats); err != nil {
 				t.Fatal(err)
 			}
-			if again := Of(&unstructured.Unstructured{Object: floats}); again.State != got.State {
-				t.Errorf("Of(... with float64 numbers): want %s, got %s with %q", got.State, again.State, again.Reason)
+			if again := CheckObject(&unstructured.Unstructured{Object: floats}); again.State != got.State {
+				t.Errorf("Of(... with float64 numbers): want %s, got %s with %q", got.State, again.State, again.Message)
 			}
 		})
 	}
 }
 
-func TestMissing(t *testing.T) {
-	if got := Of(nil); got.State != StateWaiting || got.Reason != "does not exist" {
+func TestMissingObjectIsNotReady(t *testing.T) {
+	if got := CheckObject(nil); got.State != StateWaiting || got.Message != "does not exist" {
 		t.Errorf("Of(nil): got %+v", got)
 	}
 }

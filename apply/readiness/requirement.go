@@ -27,7 +27,7 @@ var operators = []selection.Operator{
 
 // requirement is one compiled requirement of a check.
 type requirement struct {
-	at       string // the path of this requirement in the specification, such as "requirements[0]"
+	specPath string // the path of this requirement in the specification, such as "requirements[0]"
 	path     *jsonpath.Path
 	operator selection.Operator
 	values   []any
@@ -42,19 +42,19 @@ const maxComparison = 32 << 20
 func compileRequirement(at string, spec health.RequirementSpec) (*requirement, error) {
 	path, err := jsonpath.Parse(spec.JsonPath)
 	if err != nil {
-		return nil, faulty(at+".jsonPath", "%q %s", spec.JsonPath, err.Error())
+		return nil, newSpecError(at+".jsonPath", "%q %s", spec.JsonPath, err.Error())
 	}
 	if !slices.Contains(operators, spec.Operator) {
-		return nil, faulty(at+".operator", "is %q, want one of %q", spec.Operator, operators)
+		return nil, newSpecError(at+".operator", "is %q, want one of %q", spec.Operator, operators)
 	}
 	if err := checkCount(at+".values", spec); err != nil {
 		return nil, err
 	}
-	compiled := &requirement{at: at, path: path, operator: spec.Operator}
+	compiled := &requirement{specPath: at, path: path, operator: spec.Operator}
 	for i, raw := range spec.Value {
-		value, err := valueOf(raw.Raw)
+		value, err := parseValue(raw.Raw)
 		if err != nil {
-			return nil, faulty(fmt.Sprintf("%s.values[%d]", at, i), "%s", err.Error())
+			return nil, newSpecError(fmt.Sprintf("%s.values[%d]", at, i), "%s", err.Error())
 		}
 		compiled.values = append(compiled.values, value)
 		compiled.weight += len(raw.Raw)
@@ -69,18 +69,18 @@ func checkCount(at string, spec health.RequirementSpec) error {
 		return nil // values are allowed but ignored
 	case selection.In, selection.NotIn:
 		if len(spec.Value) == 0 {
-			return faulty(at, "required: at least one value for operator %q", spec.Operator)
+			return newSpecError(at, "required: at least one value for operator %q", spec.Operator)
 		}
 	default:
 		if len(spec.Value) != 1 {
-			return faulty(at, "has %d values, but operator %q takes exactly one", len(spec.Value), spec.Operator)
+			return newSpecError(at, "has %d values, but operator %q takes exactly one", len(spec.Value), spec.Operator)
 		}
 	}
 	return nil
 }
 
-// valueOf parses {"value": <any JSON>}.
-func valueOf(raw []byte) (any, error) {
+// parseValue parses {"value": <any JSON>}.
+func parseValue(raw []byte) (any, error) {
 	var wrapped struct {
 		Value json.RawMessage `json:"value"`
 	}
@@ -101,15 +101,15 @@ func valueOf(raw []byte) (any, error) {
 	return value, nil
 }
 
-// unmet explains why an object does not meet the requirement. It returns "" if the object meets the requirement. The
-// error is a *SpecError if the comparison would take too much work. It wraps context.Cause(ctx) if the context ends
-// first.
-func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
+// describeUnmet explains why an object does not meet the requirement. It returns "" if the object meets the
+// requirement. The error is a *SpecError if the comparison would take too much work. It wraps context.Cause(ctx) if the
+// context ends first.
+func (r *requirement) describeUnmet(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
 	found, err := r.path.Find(ctx, obj.Object)
 	missing := errors.Is(err, jsonpath.ErrNotFound)
 	switch {
 	case errors.Is(err, jsonpath.ErrLimit):
-		return "", faulty(r.at+".jsonPath", "%s", err.Error())
+		return "", newSpecError(r.specPath+".jsonPath", "%s", err.Error())
 	case err != nil && !missing:
 		return "", err
 	case r.operator == selection.DoesNotExist && missing:
@@ -121,18 +121,18 @@ func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured)
 	case r.operator == selection.Exists:
 		return "", nil
 	case len(found) > maxComparison/r.weight:
-		return "", faulty(r.at+".values", "are too many to be compared with the %d values at %s", len(found), r.path)
+		return "", newSpecError(r.specPath+".values", "are too many to be compared with the %d values at %s", len(found), r.path)
 	}
 	for _, value := range found {
-		if !r.meets(value) {
-			return r.reason(obj, value), nil
+		if !r.matches(value) {
+			return r.formatReason(obj, value), nil
 		}
 	}
 	return "", nil
 }
 
-// meets reports whether a value satisfies the requirement. The path of the requirement may find several values.
-func (r *requirement) meets(value any) bool {
+// matches reports whether a value satisfies the requirement. The path of the requirement may find several values.
+func (r *requirement) matches(value any) bool {
 	listed := slices.ContainsFunc(r.values, func(want any) bool { return jsondiff.Equal(value, want) })
 	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
 		return !listed
@@ -140,9 +140,9 @@ func (r *requirement) meets(value any) bool {
 	return listed
 }
 
-// reason explains why the value that was found does not meet the requirement. It omits the value if the object is a
-// Secret.
-func (r *requirement) reason(obj *unstructured.Unstructured, value any) string {
+// formatReason explains why the value that was found does not meet the requirement. It omits the value if the object is
+// a Secret.
+func (r *requirement) formatReason(obj *unstructured.Unstructured, value any) string {
 	want := "want"
 	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
 		want = "want anything but"
@@ -152,13 +152,13 @@ func (r *requirement) reason(obj *unstructured.Unstructured, value any) string {
 	}
 	wanted := make([]string, 0, len(r.values))
 	for _, item := range r.values {
-		wanted = append(wanted, short(item))
+		wanted = append(wanted, formatShort(item))
 	}
-	return fmt.Sprintf("%s is %s, %s %v", r.path, short(value), want, wanted)
+	return fmt.Sprintf("%s is %s, %s %v", r.path, formatShort(value), want, wanted)
 }
 
-// short returns a value as JSON, cut to at most 80 characters.
-func short(value any) string {
+// formatShort returns a value as JSON, cut to at most 80 characters.
+func formatShort(value any) string {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return "?"

@@ -27,27 +27,27 @@ const (
 // Result contains a state and the reason for it.
 type Result struct {
 	State State
-	// Reason is one line of at most 300 characters. It is empty if the object is ready.
-	Reason string
+	// Message is one line of at most 300 characters. It is empty if the object is ready.
+	Message string
 	// RecheckAfter is the time after which the check should be repeated even if the object has not changed. It is zero
 	// if the result can only change when the object changes.
 	RecheckAfter time.Duration
-	// Guessed means that the object counts as ready, but that this is uncertain, because its status contains neither
+	// IsUncertain means that the object counts as ready, but that this is uncertain, because its status contains neither
 	// conditions nor observedGeneration.
-	Guessed bool
+	IsUncertain bool
 }
 
-// Ready reports whether the state is StateReady.
-func (r Result) Ready() bool { return r.State == StateReady }
+// IsReady reports whether the state is StateReady.
+func (r Result) IsReady() bool { return r.State == StateReady }
 
 // maxReason limits the length of a reason, in characters.
 const maxReason = 300
 
-func ready() Result { return Result{State: StateReady} }
+func newReady() Result { return Result{State: StateReady} }
 
-func waiting(reason string) Result { return Result{State: StateWaiting, Reason: oneLine(reason)} }
+func newWaiting(reason string) Result { return Result{State: StateWaiting, Message: oneLine(reason)} }
 
-func failed(reason string) Result { return Result{State: StateFailed, Reason: oneLine(reason)} }
+func newFailed(reason string) Result { return Result{State: StateFailed, Message: oneLine(reason)} }
 
 // oneLine returns text from a cluster as a single line of limited length.
 func oneLine(text string) string {
@@ -60,16 +60,16 @@ func oneLine(text string) string {
 	return string(line)
 }
 
-// Name returns the name that reasons use for an object, such as "Deployment.apps logging/web" or "Namespace logging".
-// It returns "object" if obj is nil.
-func Name(obj *unstructured.Unstructured) string {
+// FormatName returns the name that reasons use for an object, such as "Deployment.apps logging/web" or "Namespace
+// logging". It returns "object" if obj is nil.
+func FormatName(obj *unstructured.Unstructured) string {
 	if obj == nil {
 		return "object"
 	}
-	return name(obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName())
+	return formatName(obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName())
 }
 
-func name(apiVersion, kind, namespace, name string) string {
+func formatName(apiVersion, kind, namespace, name string) string {
 	gk := schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 	return gk.String() + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/scaffold"
 )
 
-func TestExitCode(t *testing.T) {
+func TestGetExitCode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want int
@@ -29,7 +29,7 @@ func TestExitCode(t *testing.T) {
 		"wrong usage of run":         {err: fmt.Errorf("run: %w", run.ErrUsage), want: 2},
 		"another error":              {err: errors.New("boom"), want: 1},
 	} {
-		if got := exitCode(tc.err); got != tc.want {
+		if got := getExitCode(tc.err); got != tc.want {
 			t.Errorf("%s: exitCode(%v): want %d, got %d", name, tc.err, tc.want, got)
 		}
 	}
@@ -39,7 +39,7 @@ func TestOutputEscapesControlCharacters(t *testing.T) {
 	for _, name := range []string{"plan", "explain", "tree", "conformance", "run"} {
 		t.Run(name+" escapes control characters [F12]", func(t *testing.T) {
 			var out, failed bytes.Buffer
-			root := command(&out, &failed)
+			root := newRootCommand(&out, &failed)
 			cmd, _, err := root.Find([]string{name})
 			if err != nil {
 				t.Fatal(err)
@@ -65,12 +65,12 @@ func TestPlugin(t *testing.T) {
 	}
 	run := func(args ...string) (string, error) {
 		var out bytes.Buffer
-		root := plugin(&out, &out)
+		root := newPluginCommand(&out, &out)
 		root.SetArgs(args)
 		err := root.Execute()
 		return out.String(), err
 	}
-	t.Run("the plugin of kubectl has the commands explain, tree and plan, and completion [E10]", func(t *testing.T) {
+	t.Run("the plugin of kubectl has the commands explain, tree and plan, and completion [V10]", func(t *testing.T) {
 		out, err := run("--help")
 		for _, want := range []string{"kubectl deployer", "explain", "tree", "plan", "completion"} {
 			if err != nil || !strings.Contains(out, want) {
@@ -84,9 +84,9 @@ func TestPlugin(t *testing.T) {
 			t.Errorf("completion: %v, %s", err, out)
 		}
 	})
-	t.Run("the plugin of kubectl has the kubeconfig flags of kubectl [E10]", func(t *testing.T) {
+	t.Run("the plugin of kubectl has the kubeconfig flags of kubectl [V10]", func(t *testing.T) {
 		for _, name := range []string{"explain", "tree"} {
-			cmd, _, err := plugin(io.Discard, io.Discard).Find([]string{name})
+			cmd, _, err := newPluginCommand(io.Discard, io.Discard).Find([]string{name})
 			if err != nil {
 				t.Fatal(err)
 			}

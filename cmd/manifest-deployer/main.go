@@ -28,7 +28,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-func main() { deployermain.Run(program()) }
+func main() { deployermain.Run(newProgram()) }
 
 // configuration is the configuration file of Landscaper's manifest deployer.
 type configuration struct {
@@ -40,8 +40,8 @@ type configuration struct {
 	} `json:"export"`
 }
 
-// program returns the manifest deployer with its flags.
-func program() deployermain.Program {
+// newProgram returns the manifest deployer with its flags.
+func newProgram() deployermain.Program {
 	var options manifest.Options
 	config := &configuration{}
 	return deployermain.Program{

@@ -14,10 +14,10 @@ type content interface {
 	UnstructuredContent() map[string]any
 }
 
-// canonical changes the values in an object of a built-in kind to the form in which an API server returns them. For
+// normalize changes the values in an object of a built-in kind to the form in which an API server returns them. For
 // example, the quantity 0.5 becomes 500m. The function neither adds nor removes fields. A value that is not an
 // unstructured object, or that cannot be converted to its Go type, stays unchanged.
-func canonical(value any) {
+func normalize(value any) {
 	object, ok := value.(content)
 	if !ok {
 		return

@@ -30,11 +30,11 @@ import (
 // contains both the deploy item and its children.
 const clusterID types.UID = "cluster-of-declarativetest"
 
-// holder is a finalizer. It prevents the in-memory cluster from removing a child that is being deleted.
-const holder = "declarativetest.deployerkit.dev/holder"
+// heldFinalizer is a finalizer. It prevents the in-memory cluster from removing a child that is being deleted.
+const heldFinalizer = "declarativetest.deployerkit.dev/holder"
 
-// builtIn returns a mapper for the built-in kinds and their scopes.
-var builtIn = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme) })
+// getBuiltInMapper returns a mapper for the built-in kinds and their scopes.
+var getBuiltInMapper = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme) })
 
 // converter converts objects for server-side apply. For an object of a built-in kind, it returns an error if a field is
 // unknown, like an API server. For other kinds, it accepts all fields and treats lists as atomic.
@@ -59,11 +59,11 @@ func (c converter) TypedToObject(value *typed.TypedValue) (runtime.Object, error
 
 // newMapper returns a mapper for the configured kinds. Kinds that are not built in count as namespaced, unless an
 // observed child of the kind has no namespace.
-func (b *bench) newMapper() meta.RESTMapper {
+func (b *simulation) newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range b.options.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
-		if known, err := builtIn().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+		if known, err := getBuiltInMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
 			mapper.AddSpecific(gvk, known.Resource, known.Resource, known.Scope)
 			continue
 		}
@@ -87,13 +87,13 @@ type cluster struct {
 }
 
 // newCluster returns a cluster with the observed children.
-func (b *bench) newCluster() (*cluster, error) {
+func (b *simulation) newCluster() (*cluster, error) {
 	objects := map[schema.GroupVersionKind][]client.Object{}
 	for _, child := range b.children {
 		object := child.DeepCopy()
 		object.SetResourceVersion("") // the in-memory cluster sets the version itself
 		if object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
-			object.SetFinalizers([]string{holder})
+			object.SetFinalizers([]string{heldFinalizer})
 		}
 		if err := managedfields.ValidateManagedFields(object.GetManagedFields()); err != nil {
 			return nil, fmt.Errorf("managedFields of the observed child %s: %w", object.GetName(), err)
@@ -109,13 +109,13 @@ func (b *bench) newCluster() (*cluster, error) {
 	return c, nil
 }
 
-func (b *bench) newFake(objects ...client.Object) client.Client {
+func (b *simulation) newFake(objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(b.mapper).
 		WithTypeConverters(newConverter()).WithReturnManagedFields().WithObjects(objects...).Build()
 }
 
-// of returns the client for one kind. The argument is an object of this kind, or a list of such objects.
-func (c *cluster) of(object any) client.Client {
+// getClient returns the client for one kind. The argument is an object of this kind, or a list of such objects.
+func (c *cluster) getClient(object any) client.Client {
 	if kind, ok := object.(schema.ObjectKind); ok {
 		if found := c.kinds[kind.GroupVersionKind()]; found != nil {
 			return found
@@ -136,42 +136,42 @@ func (c *cluster) Get(ctx context.Context, key client.ObjectKey, object client.O
 	case *lsv1alpha1.Target:
 		return apierrors.NewNotFound(lsv1alpha1.Resource("targets"), key.Name)
 	}
-	return c.of(object).Get(ctx, key, object, options...)
+	return c.getClient(object).Get(ctx, key, object, options...)
 }
 
 // List implements client.Client.
 func (c *cluster) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	return c.of(list).List(ctx, list, options...)
+	return c.getClient(list).List(ctx, list, options...)
 }
 
 // Apply implements client.Client.
 func (c *cluster) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	all := (&client.ApplyOptions{}).ApplyOptions(options)
 	all.DryRun = nil
-	canonical(object)
-	return c.of(object).Apply(ctx, object, all)
+	normalize(object)
+	return c.getClient(object).Apply(ctx, object, all)
 }
 
 // Create implements client.Client.
 func (c *cluster) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	canonical(object)
-	return c.of(object).Create(ctx, object, options...)
+	normalize(object)
+	return c.getClient(object).Create(ctx, object, options...)
 }
 
 // Update implements client.Client.
 func (c *cluster) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
 	all := (&client.UpdateOptions{}).ApplyOptions(options)
 	all.DryRun = nil
-	canonical(object)
-	return c.of(object).Update(ctx, object, all)
+	normalize(object)
+	return c.getClient(object).Update(ctx, object, all)
 }
 
 // Patch implements client.Client.
 func (c *cluster) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return c.of(object).Patch(ctx, object, patch, options...)
+	return c.getClient(object).Patch(ctx, object, patch, options...)
 }
 
 // Delete implements client.Client.
 func (c *cluster) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
-	return c.of(object).Delete(ctx, object, options...)
+	return c.getClient(object).Delete(ctx, object, options...)
 }

@@ -2,16 +2,16 @@
 
 // Package declarativetest tests handlers of package declarative without a cluster. Import it in tests only.
 //
-//	item := declarativetest.Item(t, "shop", "web", Config{Replicas: 3})
+//	item := declarativetest.NewItem(t, "shop", "web", Config{Replicas: 3})
 //	plan, err := declarativetest.Run(t.Context(), handler, options, item, observed...)
-//	cmp.Diff([]string{"create Deployment.apps shop/web", "delete Service shop/old"}, plan.Steps())
+//	cmp.Diff([]string{"create Deployment.apps shop/web", "delete Service shop/old"}, plan.ListSteps())
 //
 // [Run] calls the handler once, checks the response in the same way as the deployer, and compares the response with the
 // observed children. It returns a [Plan], which describes what the deployer would do. Plan.Observed contains the
 // children as they would be afterwards. Use them for the next call:
 //
 //	again, err := declarativetest.Run(t.Context(), handler, options, item, plan.Observed...)
-//	// again.Steps() is empty: a second call with the same input changes nothing
+//	// again.ListSteps() is empty: a second call with the same input changes nothing
 //
 // [CheckPure] calls the handler many times with the same input. The order of the children and the current time differ
 // from call to call. CheckPure detects handlers whose response depends on anything other than the input.

@@ -28,41 +28,41 @@ func TestPlanFollowsRulesOfDeployer(t *testing.T) {
 		want   []string
 	}{
 		"a field that is no longer returned is removed [F31]": {
-			declarative.Apply, full, less, nil,
+			declarative.StrategyApply, full, less, nil,
 			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
-		"a field of another manager is kept [F31]": {declarative.Apply, nil, less, []any{full}, nil},
+		"a field of another manager is kept [F31]": {declarative.StrategyApply, nil, less, []any{full}, nil},
 		"Replace removes fields of other managers [F31]": {
-			declarative.Replace, nil, less,
+			declarative.StrategyReplace, nil, less,
 			[]any{full},
 			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
 		"Replace removes a field that is no longer returned [F31]": {
-			declarative.Replace, full, less, nil,
+			declarative.StrategyReplace, full, less, nil,
 			[]string{"change ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
-		"Replace by the same object changes nothing [F31]": {declarative.Replace, full, full, nil, nil},
+		"Replace by the same object changes nothing [F31]": {declarative.StrategyReplace, full, full, nil, nil},
 		"Recreate replaces a child if a field is no longer returned [F31]": {
-			declarative.Recreate, full, less, nil,
+			declarative.StrategyRecreate, full, less, nil,
 			[]string{"recreate ConfigMap shop/c .data.b .metadata.annotations.note"},
 		},
-		"OnDelete does not change a child [F31]": {declarative.OnDelete, full, less, nil, nil},
+		"OnDelete does not change a child [F31]": {declarative.StrategyOnDelete, full, less, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap", Update: tc.update}}}
-			item, observed := Item(t, "shop", "web", map[string]any{}), tc.before
+			item, observed := NewItem(t, "shop", "web", map[string]any{}), tc.before
 			if tc.first != nil {
-				plan, err := Run(t.Context(), returns(tc.first), options, item)
+				plan, err := Run(t.Context(), newStaticHandler(tc.first), options, item)
 				if err != nil {
 					t.Fatal(err)
 				}
 				observed = plan.Observed
 			}
-			plan, err := Run(t.Context(), returns(tc.wants), options, item, observed...)
+			plan, err := Run(t.Context(), newStaticHandler(tc.wants), options, item, observed...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
+			if diff := cmp.Diff(tc.want, plan.ListSteps()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -71,43 +71,43 @@ func TestPlanFollowsRulesOfDeployer(t *testing.T) {
 
 func TestProviderStatusWithNull(t *testing.T) {
 	for _, status := range []string{`null`, `{"deployerkit":null}`, `{"deployerkit":{"inventory":null}}`} {
-		item := Item(t, "shop", "web", map[string]any{})
+		item := NewItem(t, "shop", "web", map[string]any{})
 		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(status)}
-		plan, err := Run(t.Context(), returns(full), options(), item)
+		plan, err := Run(t.Context(), newStaticHandler(full), newOptions(), item)
 		if err != nil {
 			t.Fatalf("%s: %v", status, err)
 		}
-		if diff := cmp.Diff([]string{"create ConfigMap shop/c"}, plan.Steps()); diff != "" {
+		if diff := cmp.Diff([]string{"create ConfigMap shop/c"}, plan.ListSteps()); diff != "" {
 			t.Errorf("[F31] %s: %s", status, diff)
 		}
 	}
 }
 
-func TestCustomKinds(t *testing.T) {
+func TestCustomKindsArePlanned(t *testing.T) {
 	options := declarative.Options{Children: []declarative.ChildKind{
 		{APIVersion: "example.com/v1", Kind: "Thing"}, {APIVersion: "example.com/v1", Kind: "Other"},
 	}}
 	other := `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"t"},"spec":{"level":"high"}}`
-	item := Item(t, "shop", "web", map[string]any{})
-	plan, err := Run(t.Context(), returns(custom, other), options, item)
+	item := NewItem(t, "shop", "web", map[string]any{})
+	plan, err := Run(t.Context(), newStaticHandler(custom, other), options, item)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"create Other.example.com shop/t", "create Thing.example.com shop/t"}, plan.Steps()); diff != "" {
+	if diff := cmp.Diff([]string{"create Other.example.com shop/t", "create Thing.example.com shop/t"}, plan.ListSteps()); diff != "" {
 		t.Errorf("[F31] %s", diff)
 	}
-	plan, err = Run(t.Context(), returns(other), options, item, plan.Observed...)
+	plan, err = Run(t.Context(), newStaticHandler(other), options, item, plan.Observed...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"delete Thing.example.com shop/t"}, plan.Steps()); diff != "" {
+	if diff := cmp.Diff([]string{"delete Thing.example.com shop/t"}, plan.ListSteps()); diff != "" {
 		t.Errorf("[F31] %s", diff)
 	}
 }
 
 func TestUnknownFieldOfKind(t *testing.T) {
 	wrong := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"dada":{"a":"1"}}`
-	if plan, err := Run(t.Context(), returns(wrong), options(), Item(t, "shop", "web", map[string]any{})); err == nil {
+	if plan, err := Run(t.Context(), newStaticHandler(wrong), newOptions(), NewItem(t, "shop", "web", map[string]any{})); err == nil {
 		t.Errorf("[F31] got %+v, want the error of an API server", plan)
 	}
 }

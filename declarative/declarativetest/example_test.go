@@ -17,10 +17,10 @@ import (
 // This example shows what a handler would do, without a cluster. The resulting objects are the input of the next run.
 func ExampleRun() {
 	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-		return declarative.Respond(nil).Add(map[string]any{
+		return declarative.NewBuilder(nil).Add(map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": req.Name("settings")},
 			"data": map[string]any{"level": "info"},
-		}).Response()
+		}).Build()
 	})
 	options := declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}}
 	item := &lsv1alpha1.DeployItem{
@@ -33,9 +33,9 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(plan.Steps())
+	fmt.Println(plan.ListSteps())
 	plan, err = declarativetest.Run(context.Background(), handler, options, item, plan.Observed...)
-	fmt.Println(len(plan.Steps()), err)
+	fmt.Println(len(plan.ListSteps()), err)
 	// Output:
 	// [create ConfigMap default/web-settings]
 	// 0 <nil>

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// rounds is the number of times that CheckPure calls a handler with the same input. With this number, the chance
+	// callCount is the number of times that CheckPure calls a handler with the same input. With this number, the chance
 	// that two keys of a map have the same order in all calls is about one in half a million.
-	rounds = 20
-	// between is the time between two calls. The calls therefore see times that differ in the second, the minute, the
+	callCount = 20
+	// callInterval is the time between two calls. The calls therefore see times that differ in the second, the minute, the
 	// hour and the day.
-	between = 25*time.Hour + time.Minute + time.Second
+	callInterval = 25*time.Hour + time.Minute + time.Second
 )
 
 // CheckPure fails the test unless a handler returns the same children and the same status each time it gets the same
@@ -40,49 +40,49 @@ const (
 // other systems over the network, replace them by fakes.
 func CheckPure(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) {
 	t.Helper()
-	for _, fault := range impurities(t, handler, options, item, children) {
+	for _, fault := range findImpurities(t, handler, options, item, children) {
 		t.Error(fault)
 	}
 }
 
-// impurities returns a text for each problem that CheckPure reports.
-func impurities(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (faults []string) {
+// findImpurities returns a text for each problem that CheckPure reports.
+func findImpurities(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (faults []string) {
 	t.Helper()
 	b, err := prepare(handler, options, item, children)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		first, err := b.round(t, 0)
+		first, err := b.runRound(t, 0)
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("the handler failed: %v", err))
 			return
 		}
 		found := map[string]bool{}
-		for i := 1; i < rounds; i++ {
-			<-time.After(between)
-			plan, err := b.round(t, i)
+		for i := 1; i < callCount; i++ {
+			<-time.After(callInterval)
+			plan, err := b.runRound(t, i)
 			if err != nil {
 				found[fmt.Sprintf("the handler fails in only some of the calls with the same input: %v", err)] = true
 				continue
 			}
-			for _, path := range differences(first, plan) {
+			for _, path := range diffPlans(first, plan) {
 				found["the same input results in a different "+path] = true
 			}
 		}
 		faults = slices.Sorted(maps.Keys(found))
 		if len(faults) == 0 {
-			faults = b.again(t, first)
+			faults = b.runWithObserved(t, first)
 		}
 	})
 	slices.Sort(faults)
 	return faults
 }
 
-// round calls the handler. The order of the children depends on the number of the round.
-func (b *bench) round(t *testing.T, round int) (*Plan, error) {
+// runRound calls the handler. The order of the children depends on the number of the round.
+func (b *simulation) runRound(t *testing.T, round int) (*Plan, error) {
 	t.Helper()
-	req, err := b.request()
+	req, err := b.newRequest()
 	if err != nil {
 		return nil, err
 	}
@@ -90,38 +90,38 @@ func (b *bench) round(t *testing.T, round int) (*Plan, error) {
 		order := rand.New(rand.NewPCG(uint64(round), 0)) //nolint:gosec // a failure must be reproducible
 		order.Shuffle(len(req.Children), reflect.Swapper(req.Children))
 	}
-	return b.plan(t.Context(), req)
+	return b.computePlan(t.Context(), req)
 }
 
-// again calls the handler with the children that result from the first call. It returns one text for each change that
-// this call would cause.
-func (b *bench) again(t *testing.T, first *Plan) []string {
+// runWithObserved calls the handler with the children that result from the first call. It returns one text for each
+// change that this call would cause.
+func (b *simulation) runWithObserved(t *testing.T, first *Plan) []string {
 	t.Helper()
 	plan, err := Run(t.Context(), b.handler, b.options, b.item, first.Observed...)
 	if err != nil {
 		return []string{fmt.Sprintf("the handler fails if all children that it returned exist: %v", err)}
 	}
 	var out []string
-	for _, step := range plan.Steps() {
-		if !strings.HasPrefix(step, string(Missing)) {
+	for _, step := range plan.ListSteps() {
+		if !strings.HasPrefix(step, string(ActionMissing)) {
 			out = append(out, "the handler still changes something when all children exist as it returned them: "+step)
 		}
 	}
 	return out
 }
 
-// differences describes how two plans for the same input differ.
-func differences(a, b *Plan) []string {
+// diffPlans describes how two plans for the same input differ.
+func diffPlans(a, b *Plan) []string {
 	var out []string
-	was, is := a.wanted(), b.wanted()
-	for _, name := range union(was, is) {
+	was, is := a.listDesired(), b.listDesired()
+	for _, name := range unionKeys(was, is) {
 		old, before := was[name]
 		now, after := is[name]
 		if !before || !after {
 			out = append(out, "set of children: "+name+" is in only some of the responses")
 			continue
 		}
-		for _, path := range changed("", old, now) {
+		for _, path := range diffFields("", old, now) {
 			out = append(out, name+" "+path)
 		}
 	}
@@ -131,10 +131,10 @@ func differences(a, b *Plan) []string {
 	return out
 }
 
-// wanted returns the desired children by name, and the status under the name "status".
-func (p *Plan) wanted() map[string]map[string]any {
+// listDesired returns the desired children by name, and the status under the name "status".
+func (p *Plan) listDesired() map[string]map[string]any {
 	out := map[string]map[string]any{}
-	for _, step := range p.Children {
+	for _, step := range p.Steps {
 		if step.Object != nil {
 			out[step.Ref.String()] = step.Object
 		}
@@ -146,11 +146,11 @@ func (p *Plan) wanted() map[string]map[string]any {
 	return out
 }
 
-// changed returns the paths of the fields in which two objects differ, including fields that only one of them has. The
-// order of lists matters.
-func changed(path string, a, b map[string]any) []string {
+// diffFields returns the paths of the fields in which two objects differ, including fields that only one of them has.
+// The order of lists matters.
+func diffFields(path string, a, b map[string]any) []string {
 	var out []string
-	for _, key := range union(a, b) {
+	for _, key := range unionKeys(a, b) {
 		below := path + "." + key
 		if strings.ContainsAny(key, "./") {
 			below = path + "[" + key + "]"
@@ -159,7 +159,7 @@ func changed(path string, a, b map[string]any) []string {
 		now, isMapToo := b[key].(map[string]any)
 		switch {
 		case isMap && isMapToo:
-			out = append(out, changed(below, old, now)...)
+			out = append(out, diffFields(below, old, now)...)
 		case !reflect.DeepEqual(a[key], b[key]):
 			out = append(out, below)
 		}
@@ -167,8 +167,8 @@ func changed(path string, a, b map[string]any) []string {
 	return out
 }
 
-// union returns the sorted keys of both maps.
-func union[V any](a, b map[string]V) []string {
+// unionKeys returns the sorted keys of both maps.
+func unionKeys[V any](a, b map[string]V) []string {
 	all := map[string]V{}
 	maps.Copy(all, a)
 	maps.Copy(all, b)

@@ -19,7 +19,7 @@ import (
 // child or the status.
 func WithStatus(t testing.TB, child, status any) *unstructured.Unstructured {
 	t.Helper()
-	out := one(t, child)
+	out := readOne(t, child)
 	raw, err := json.Marshal(status)
 	if err != nil {
 		t.Fatalf("encode the status: %v", err)
@@ -32,21 +32,21 @@ func WithStatus(t testing.TB, child, status any) *unstructured.Unstructured {
 	return out
 }
 
-// Ready returns a copy of a child with a status that makes the child ready by the rules of package readiness. The child
-// may have any form that WithStatus accepts. If Ready does not know which status makes the child ready, it ends the
-// test. Use WithStatus for such a child.
-func Ready(t testing.TB, child any) *unstructured.Unstructured {
+// WithReadyStatus returns a copy of a child with a status that makes the child ready by the rules of package readiness.
+// The child may have any form that WithStatus accepts. If WithReadyStatus does not know which status makes the child
+// ready, it ends the test. Use WithStatus for such a child.
+func WithReadyStatus(t testing.TB, child any) *unstructured.Unstructured {
 	t.Helper()
-	object := one(t, child)
-	out := WithStatus(t, object, statusOf(object))
-	if result := readiness.Of(out); !result.Ready() {
-		t.Fatalf("Ready does not know which status makes a %s ready; use WithStatus: %s", out.GetKind(), result.Reason)
+	object := readOne(t, child)
+	out := WithStatus(t, object, newReadyStatus(object))
+	if result := readiness.CheckObject(out); !result.IsReady() {
+		t.Fatalf("Ready does not know which status makes a %s ready; use WithStatus: %s", out.GetKind(), result.Message)
 	}
 	return out
 }
 
-// one returns a copy of the object in `child`, which must contain exactly one object.
-func one(t testing.TB, child any) *unstructured.Unstructured {
+// readOne returns a copy of the object in `child`, which must contain exactly one object.
+func readOne(t testing.TB, child any) *unstructured.Unstructured {
 	t.Helper()
 	if object, ok := child.(*unstructured.Unstructured); ok {
 		return object.DeepCopy()
@@ -64,9 +64,9 @@ func one(t testing.TB, child any) *unstructured.Unstructured {
 
 type fields = map[string]any
 
-// statusOf returns a status that makes an object ready.
-func statusOf(object *unstructured.Unstructured) fields {
-	replicas := number64(object, 1, "spec", "replicas")
+// newReadyStatus returns a status that makes an object ready.
+func newReadyStatus(object *unstructured.Unstructured) fields {
+	replicas := getInt64(object, 1, "spec", "replicas")
 	ready := []any{fields{"type": "Ready", "status": "True"}}
 	status := fields{"observedGeneration": object.GetGeneration(), "conditions": ready}
 	switch object.GroupVersionKind().GroupKind() {
@@ -84,7 +84,7 @@ func statusOf(object *unstructured.Unstructured) fields {
 		fill(status, 1, "desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady")
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
 		status = fields{"startTime": "2026-01-01T00:00:00Z", "conditions": []any{fields{"type": "Complete", "status": "True"}}}
-		fill(status, number64(object, 1, "spec", "completions"), "succeeded")
+		fill(status, getInt64(object, 1, "spec", "completions"), "succeeded")
 	case schema.GroupKind{Kind: "Pod"}:
 		status["phase"] = "Running"
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
@@ -105,9 +105,8 @@ func fill(status fields, value int64, names ...string) {
 	}
 }
 
-// number64 returns the integer at a path in an object. If there is no integer at this path, it returns the parameter
-// `fallback`.
-func number64(object *unstructured.Unstructured, fallback int64, path ...string) int64 {
+// getInt64 returns the integer at a path in an object. If there is no integer at this path, it returns fallback.
+func getInt64(object *unstructured.Unstructured, fallback int64, path ...string) int64 {
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if err != nil || !found {
 		return fallback

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-func TestReady(t *testing.T) {
+func TestWithReadyStatus(t *testing.T) {
 	for _, of := range []string{
 		"apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 ReplicaSet", "apps/v1 DaemonSet", "batch/v1 Job", "v1 Pod", "v1 PersistentVolumeClaim",
 		"v1 Namespace", "apiextensions.k8s.io/v1 CustomResourceDefinition", "example.com/v1 Anything", "v1 ConfigMap",
@@ -22,8 +22,8 @@ func TestReady(t *testing.T) {
 		version, kind := of[:len(of)-len(kindIn(of))-1], kindIn(of)
 		child := map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "a", "generation": 3}, "spec": map[string]any{"replicas": 2}}
 		t.Run(of+" [F31]", func(t *testing.T) {
-			if result := readiness.Of(Ready(t, child)); !result.Ready() {
-				t.Errorf("the child is not ready: %s", result.Reason)
+			if result := readiness.CheckObject(WithReadyStatus(t, child)); !result.IsReady() {
+				t.Errorf("the child is not ready: %s", result.Message)
 			}
 			if child["status"] != nil {
 				t.Error("the child itself was changed")
@@ -34,8 +34,8 @@ func TestReady(t *testing.T) {
 		service := map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"type": "LoadBalancer", "clusterIP": "10.0.0.1"},
 		}
-		if result := readiness.Of(Ready(t, service)); !result.Ready() {
-			t.Errorf("the Service is not ready: %s", result.Reason)
+		if result := readiness.CheckObject(WithReadyStatus(t, service)); !result.IsReady() {
+			t.Errorf("the Service is not ready: %s", result.Message)
 		}
 	})
 }
@@ -55,10 +55,10 @@ func TestWithStatus(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return declarative.Respond(map[string]any{"phase": pod.Status.Phase}).Response()
+		return declarative.NewBuilder(map[string]any{"phase": pod.Status.Phase}).Build()
 	})
 	pod := WithStatus(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, corev1.PodStatus{Phase: corev1.PodRunning})
-	plan, err := Run(t.Context(), handler, options(), Item(t, "shop", "web", map[string]any{}), pod)
+	plan, err := Run(t.Context(), handler, newOptions(), NewItem(t, "shop", "web", map[string]any{}), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +67,10 @@ func TestWithStatus(t *testing.T) {
 	}
 }
 
-// ending is a handler whose Finalize is not done until no child is left.
-type ending struct{ declarative.Handler }
+// finalizingHandler is a handler whose Finalize is not done until no child is left.
+type finalizingHandler struct{ declarative.Handler }
 
-func (ending) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
+func (finalizingHandler) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
 	if len(req.Children) > 0 {
 		return &declarative.FinalizeResponse{Retry: time.Second}, nil
 	}
@@ -78,7 +78,7 @@ func (ending) Finalize(_ context.Context, req *declarative.SyncRequest) (*declar
 }
 
 func TestFinalize(t *testing.T) {
-	item := Item(t, "shop", "web", map[string]any{})
+	item := NewItem(t, "shop", "web", map[string]any{})
 	child := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}}}
 	for name, tc := range map[string]struct {
 		handler  declarative.Handler
@@ -86,13 +86,13 @@ func TestFinalize(t *testing.T) {
 		want     time.Duration
 		fails    bool
 	}{
-		"a finalizer waits for a child [F31]":             {ending{returns()}, []any{child}, time.Second, false},
-		"a finalizer is done without children [F31]":      {ending{returns()}, nil, 0, false},
-		"a handler without a Finalizer is an error [F31]": {returns(), nil, 0, true},
-		"an unreadable child is an error [F31]":           {ending{returns()}, []any{"a: b: c"}, 0, true},
+		"a finalizer waits for a child [F31]":             {finalizingHandler{newStaticHandler()}, []any{child}, time.Second, false},
+		"a finalizer is done without children [F31]":      {finalizingHandler{newStaticHandler()}, nil, 0, false},
+		"a handler without a Finalizer is an error [F31]": {newStaticHandler(), nil, 0, true},
+		"an unreadable child is an error [F31]":           {finalizingHandler{newStaticHandler()}, []any{"a: b: c"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response, err := Finalize(t.Context(), tc.handler, options(), item, tc.children...)
+			response, err := Finalize(t.Context(), tc.handler, newOptions(), item, tc.children...)
 			if (err != nil) != tc.fails || err == nil && response.Retry != tc.want {
 				t.Errorf("Finalize(...) = %+v, %v, want Retry %s, error: %t", response, err, tc.want, tc.fails)
 			}

@@ -23,10 +23,10 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// Item returns a deploy item with generation 1 and the given configuration, which it encodes as JSON. The UID of the
-// item is derived from its name. Item ends the test if the configuration does not marshal to a JSON object, because an
-// API server would reject such an item.
-func Item(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployItem {
+// NewItem returns a deploy item with generation 1 and the given configuration, which it encodes as JSON. The UID of the
+// item is derived from its name. NewItem ends the test if the configuration does not marshal to a JSON object, because
+// an API server would reject such an item.
+func NewItem(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployItem {
 	t.Helper()
 	raw, err := json.Marshal(config)
 	if err != nil {
@@ -41,9 +41,9 @@ func Item(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployIt
 	}
 }
 
-// Run calls Sync once and returns a plan of what the deployer would do. The parameter `children` contains the observed
-// children. Each child may have any form that declarative.SyncResponse.Children accepts. It may also contain a status
-// and fields that only the API server sets. Run does not change the item or the children.
+// Run calls Sync once with the observed children and returns a plan of what the deployer would do. Each child may have
+// any form that declarative.SyncResponse.Children accepts. It may also contain a status and fields that only the API
+// server sets. Run does not change the item or the children.
 //
 // Run returns an error if the handler fails, if its response or the options are invalid, if a child cannot be read, or
 // if the options do not list the kind of a child.
@@ -52,11 +52,11 @@ func Run(ctx context.Context, handler declarative.Handler, options declarative.O
 	if err != nil {
 		return nil, err
 	}
-	return b.plan(ctx, req)
+	return b.computePlan(ctx, req)
 }
 
-// Finalize calls the handler's method Finalize once, as the deployer does when the item is deleted. The parameter
-// `children` contains the observed children, as for Run. If the error is nil, the response is not nil, even if the
+// Finalize calls the handler's method Finalize once with the observed children, as the deployer does when the item is
+// deleted. The children have the same form as for Run. If the error is nil, the response is not nil, even if the
 // handler returns a nil response.
 //
 // Finalize returns an error if the handler is not a declarative.Finalizer, or if its method Finalize returns an error.
@@ -82,8 +82,8 @@ func Finalize(ctx context.Context, handler declarative.Handler, options declarat
 	return response, err
 }
 
-// bench contains a handler and the input for its calls.
-type bench struct {
+// simulation contains a handler and the input for its calls.
+type simulation struct {
 	handler  declarative.Handler
 	options  declarative.Options
 	item     *lsv1alpha1.DeployItem
@@ -93,22 +93,22 @@ type bench struct {
 }
 
 // start returns a bench and the first request.
-func start(handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (*bench, *declarative.SyncRequest, error) {
+func start(handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (*simulation, *declarative.SyncRequest, error) {
 	b, err := prepare(handler, options, item, children)
 	if err != nil {
 		return nil, nil, err
 	}
-	req, err := b.request()
+	req, err := b.newRequest()
 	return b, req, err
 }
 
 // prepare checks the options and reads the children.
-func prepare(handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (*bench, error) {
+func prepare(handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (*simulation, error) {
 	options.Default()
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("options: %w", err)
 	}
-	b := &bench{handler: handler, options: options, item: item}
+	b := &simulation{handler: handler, options: options, item: item}
 	b.owner = ownership.Owner{UID: cmp.Or(item.UID, "uid-of-item"), Landscape: clusterID, Namespace: item.Namespace, Name: item.Name}
 	configured := map[schema.GroupVersionKind]bool{}
 	for _, kind := range options.Children {
@@ -130,31 +130,32 @@ func prepare(handler declarative.Handler, options declarative.Options, item *lsv
 	}
 	b.mapper = b.newMapper()
 	for _, child := range b.children {
-		b.complete(child)
+		b.setMetadata(child)
 	}
 	return b, nil
 }
 
-// complete adds the metadata that each child of the item has in a cluster: a namespace, a UID, labels and annotations.
-func (b *bench) complete(child *unstructured.Unstructured) {
+// setMetadata adds the metadata that each child of the item has in a cluster: a namespace, a UID, labels and
+// annotations.
+func (b *simulation) setMetadata(child *unstructured.Unstructured) {
 	if child.GetNamespace() == "" && b.isNamespaced(child.GroupVersionKind()) {
 		child.SetNamespace(b.item.Namespace)
 	}
 	if child.GetUID() == "" {
 		child.SetUID(types.UID("uid-of-" + strings.ToLower(child.GetKind()) + "-" + child.GetName()))
 	}
-	b.owner.Stamp(child)
-	canonical(child)
+	b.owner.Mark(child)
+	normalize(child)
 }
 
 // isNamespaced reports whether objects of a configured kind have a namespace.
-func (b *bench) isNamespaced(gvk schema.GroupVersionKind) bool {
+func (b *simulation) isNamespaced(gvk schema.GroupVersionKind) bool {
 	mapping, err := b.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// request returns a new request, in the same form as the deployer creates it.
-func (b *bench) request() (*declarative.SyncRequest, error) {
+// newRequest returns a new request, in the same form as the deployer creates it.
+func (b *simulation) newRequest() (*declarative.SyncRequest, error) {
 	children := make([]*unstructured.Unstructured, 0, len(b.children))
 	for _, child := range b.children {
 		child = child.DeepCopy()

@@ -32,6 +32,9 @@ type Registration struct {
 	ItemSelector    string                      `json:"itemSelector,omitempty"`
 	// Namespace restricts the items to one namespace. If it is empty, there is no restriction.
 	Namespace string `json:"namespace,omitempty"`
+	// Shard and Shards restrict the items to those of one shard. If Shards is 0, there is no restriction.
+	Shard  int `json:"shard,omitempty"`
+	Shards int `json:"shards,omitempty"`
 	// Partial is set if selectors were omitted because the annotation would be too large.
 	Partial bool `json:"partial,omitempty"`
 	// HistoryPort is the port of the pod at which the deployer's history is served, or 0 if the history is not served.

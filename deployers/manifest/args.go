@@ -18,10 +18,9 @@ const (
 	Name = "manifest.deployer.landscaper.gardener.cloud"
 )
 
-// Args returns the arguments of [deployerlib.Add] for the manifest deployer. The parameter `config` contains the
-// identity, the target selectors and the number of workers; it may be nil. The given hooks are called in addition to
-// the deployer's own hooks. The caller may change the returned arguments. Add reports invalid options, selectors and
-// hooks.
+// Args returns the arguments of [deployerlib.Add] for the manifest deployer, with the identity, the target selectors
+// and the number of workers from config, which may be nil. The given hooks are called in addition to the deployer's own
+// hooks. The caller may change the returned arguments. Add reports invalid options, selectors and hooks.
 func Args(config *manifestv1alpha2.Configuration, opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	args := deployerlib.DeployerArgs{Name: Name, Type: Type}
 	if config != nil {

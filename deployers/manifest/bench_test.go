@@ -13,7 +13,7 @@ func BenchmarkDecode50(b *testing.B) {
 	for i := range 50 {
 		items = append(items, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a%d","namespace":"ns","labels":{"app":"a"}},"data":{"k":%q}}`, i, strings.Repeat("x", 300)))
 	}
-	di := itemOf([]byte(`{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","manifests":[` + strings.Join(items, ",") + `]}`))
+	di := newItemFromRaw([]byte(`{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","manifests":[` + strings.Join(items, ",") + `]}`))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Decode(di, Options{}); err != nil {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/managed/resources"
 	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/upkeep/resources"
 )
 
 // StrategyApply is server-side apply. Landscaper's own manifest deployer does not support it.
@@ -34,8 +34,8 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits limits the resources that targets may use. The zero value selects the defaults.
 	TargetLimits targets.Limits
-	// Adoption determines what happens to existing objects that belong to no item. Empty means apply.AdoptNever for the
-	// kinds whose objects contain data, and apply.AdoptIfUnowned for all other kinds.
+	// Adoption determines what happens to existing objects that belong to no item. Empty means apply.AdoptionNever for the
+	// kinds whose objects contain data, and apply.AdoptionIfUnowned for all other kinds.
 	Adoption apply.Adoption
 	// CleanUpFirst determines the order if an item moves to another cluster. If it is true, the objects in the old
 	// cluster are deleted before the item is deployed to the new cluster. Otherwise they are deleted afterwards.
@@ -60,8 +60,8 @@ func (o Options) Validate() error {
 	if o.Strategy != "" && !slices.Contains(strategies, o.Strategy) {
 		faults = append(faults, fmt.Errorf("default strategy: is %q, want one of %q", o.Strategy, strategies))
 	}
-	if o.Adoption != "" && !slices.Contains(apply.Adoptions(), o.Adoption) {
-		faults = append(faults, fmt.Errorf("adoption: is %q, want one of %q", o.Adoption, apply.Adoptions()))
+	if o.Adoption != "" && !slices.Contains(apply.AllAdoptions(), o.Adoption) {
+		faults = append(faults, fmt.Errorf("adoption: is %q, want one of %q", o.Adoption, apply.AllAdoptions()))
 	}
 	if o.ExportTimeout < 0 {
 		faults = append(faults, fmt.Errorf("export timeout: is %s, must not be negative", o.ExportTimeout))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/upkeep/resources"
+	"github.com/deployerkit/deployerkit/managed/resources"
 )
 
 // strategies are the update strategies that an item may use.
@@ -25,7 +25,7 @@ var strategies = []manifestv1alpha2.UpdateStrategy{
 
 // Decode decodes and validates the configuration of an item, in version v1alpha1 or v1alpha2. It also finds errors that
 // Landscaper's own manifest deployer reports only later. It reads nothing from a cluster. The error is a
-// deployerlib.ConfigError with the path of the first invalid field.
+// deployerlib.NewConfigError with the path of the first invalid field.
 func Decode(di *lsv1alpha1.DeployItem, opts Options) (*Config, error) {
 	in, err := decodeProviderConfiguration(di)
 	if err != nil {
@@ -41,22 +41,22 @@ func Decode(di *lsv1alpha1.DeployItem, opts Options) (*Config, error) {
 	if err := config.setManifests(); err != nil {
 		return nil, err
 	}
-	if config.Config, err = in.Config(resources.Options{ExportTimeout: opts.ExportTimeout}); err != nil {
+	if config.Config, err = in.ToConfig(resources.Options{ExportTimeout: opts.ExportTimeout}); err != nil {
 		return nil, err
 	}
 	return config, nil
 }
 
 // decodeProviderConfiguration decodes a configuration strictly and converts v1alpha1 to v1alpha2.
-func decodeProviderConfiguration(di *lsv1alpha1.DeployItem) (*wire[managedresource.Manifest], error) {
+func decodeProviderConfiguration(di *lsv1alpha1.DeployItem) (*providerConfiguration[managedresource.Manifest], error) {
 	var meta metav1.TypeMeta
 	if di.Spec.Configuration != nil {
 		_ = json.Unmarshal(di.Spec.Configuration.Raw, &meta) // DecodeConfigAs reports an invalid configuration
 	}
 	if meta.GroupVersionKind() != kindV1alpha1 {
-		return deployerlib.DecodeConfigAs[wire[managedresource.Manifest]](di, kindV1alpha2)
+		return deployerlib.DecodeConfigAs[providerConfiguration[managedresource.Manifest]](di, kindV1alpha2)
 	}
-	old, err := deployerlib.DecodeConfigAs[wire[*runtime.RawExtension]](di, kindV1alpha1)
+	old, err := deployerlib.DecodeConfigAs[providerConfiguration[*runtime.RawExtension]](di, kindV1alpha1)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func decodeProviderConfiguration(di *lsv1alpha1.DeployItem) (*wire[managedresour
 	return convertToV1alpha2(old), nil
 }
 
-// newConfigError returns a ConfigError at a path of the configuration.
+// newConfigError returns an error of NewConfigError at a path of the configuration.
 func newConfigError(path, format string, args ...any) error {
-	return deployerlib.ConfigError("spec.config."+path, format, args...)
+	return deployerlib.NewConfigError("spec.config."+path, format, args...)
 }

@@ -23,7 +23,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/upkeep/resources"
+	"github.com/deployerkit/deployerkit/managed/resources"
 )
 
 const (
@@ -33,50 +33,50 @@ const (
 	configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}"
 )
 
-// itemWith returns an item with a configuration in YAML.
-func itemWith(t *testing.T, config string) *lsv1alpha1.DeployItem {
+// newItem returns an item with a configuration in YAML.
+func newItem(t *testing.T, config string) *lsv1alpha1.DeployItem {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(config))
 	if err != nil {
 		t.Fatalf("%s: %v", config, err)
 	}
-	return itemOf(raw)
+	return newItemFromRaw(raw)
 }
 
-func itemOf(raw []byte) *lsv1alpha1.DeployItem {
+func newItemFromRaw(raw []byte) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name = "ns", "item"
 	di.Spec.Configuration = &runtime.RawExtension{Raw: raw}
 	return di
 }
 
-// equal contains the options for comparing configurations. Raw JSON is compared by its meaning. Fields that only
+// equalOptions contains the options for comparing configurations. Raw JSON is compared by its meaning. Fields that only
 // contain the parsed form of another field are ignored.
-var equal = cmp.Options{
-	cmp.Comparer(func(a, b runtime.RawExtension) bool { return sameJSON(a.Raw, b.Raw) }),
+var equalOptions = cmp.Options{
+	cmp.Comparer(func(a, b runtime.RawExtension) bool { return isEqualJSON(a.Raw, b.Raw) }),
 	cmpopts.IgnoreUnexported(readiness.Check{}, resources.Export{}),
 	cmpopts.EquateEmpty(),
 }
 
-// sameJSON reports whether two JSON texts have the same meaning. Numbers are equal only if they are written in the same
-// way.
-func sameJSON(a, b []byte) bool {
+// isEqualJSON reports whether two JSON texts have the same meaning. Numbers are equal only if they are written in the
+// same way.
+func isEqualJSON(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
-	x, errX := exact(a)
-	y, errY := exact(b)
+	x, errX := decodeExact(a)
+	y, errY := decodeExact(b)
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y) // cmp takes too long on deep lists
 }
 
-func exact(raw []byte) (value any, err error) {
+func decodeExact(raw []byte) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&value)
 	return value, err
 }
 
-func example(t *testing.T, name string) string {
+func readExample(t *testing.T, name string) string {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -137,7 +137,7 @@ func TestDecodeReadsAllFields(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Decode(itemWith(t, example(t, tc.file)), Options{})
+			got, err := Decode(newItem(t, readExample(t, tc.file)), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,34 +147,34 @@ func TestDecodeReadsAllFields(t *testing.T) {
 				t.Errorf("Decode(...): check %+v", got.Checks)
 			}
 			wanted.Checks[0].Check = got.Checks[0].Check
-			if diff := cmp.Diff(wanted, got, equal); diff != "" {
+			if diff := cmp.Diff(wanted, got, equalOptions); diff != "" {
 				t.Errorf("Decode(...): -want, +got:\n%s", diff)
 			}
-			again(t, got)
+			expectRoundTrip(t, got)
 		})
 	}
 }
 
-// again encodes a configuration in version v1alpha2, decodes the result, and requires that both configurations are
-// equal.
-func again(t *testing.T, config *Config) {
+// expectRoundTrip encodes a configuration in version v1alpha2, decodes the result, and requires that both
+// configurations are equal.
+func expectRoundTrip(t *testing.T, config *Config) {
 	t.Helper()
-	out := wire[managedresource.Manifest]{Spec: config.Spec(), UpdateStrategy: config.Strategy, Manifests: config.Manifests}
+	out := providerConfiguration[managedresource.Manifest]{Spec: config.ToSpec(), UpdateStrategy: config.Strategy, Manifests: config.Manifests}
 	out.SetGroupVersionKind(kindV1alpha2)
 	raw, err := json.Marshal(out)
 	if err != nil {
 		t.Fatalf("encode the configuration: %v", err)
 	}
-	got, err := Decode(itemOf(raw), Options{})
+	got, err := Decode(newItemFromRaw(raw), Options{})
 	if err != nil {
 		t.Fatalf("decode the encoded configuration: %v\n%s", err, raw)
 	}
-	if diff := cmp.Diff(config, got, equal); diff != "" {
+	if diff := cmp.Diff(config, got, equalOptions); diff != "" {
 		t.Errorf("the configuration after encoding and decoding: -want, +got:\n%s", diff)
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestDecodeSetsDefaults(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		config string
@@ -215,25 +215,25 @@ func TestDefaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Decode(itemWith(t, tc.config), tc.opts)
+			got, err := Decode(newItem(t, tc.config), tc.opts)
 			if err != nil {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
-			if diff := cmp.Diff(&tc.want, got, equal); diff != "" {
+			if diff := cmp.Diff(&tc.want, got, equalOptions); diff != "" {
 				t.Errorf("%s\nDecode(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			again(t, got)
+			expectRoundTrip(t, got)
 		})
 	}
 }
 
-func refused(t *testing.T, config, path string) {
+func expectConfigError(t *testing.T, config, path string) {
 	t.Helper()
-	_, err := Decode(itemWith(t, config), Options{})
+	_, err := Decode(newItem(t, config), Options{})
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Decode(...): want an error with %q, got %v", path, err)
 	}
-	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.ErrorCodes(err)); diff != "" {
 		t.Errorf("Codes(err): -want, +got:\n%s", diff)
 	}
 }
@@ -257,10 +257,10 @@ func TestDecodeRejectsInvalidConfigurations(t *testing.T) {
 		"ScheduleEvery":          {v2 + "continuousReconcile: {every: often}", "spec.config.continuousReconcile.every"},
 		"ExportKind [D14][H-29]": {v1 + "exports: {exports: [{key: a, jsonPath: a, fromResource: {apiVersion: v1, name: a}}]}", "spec.config.exports.exports[0].fromResource.kind"},
 	} {
-		t.Run(name, func(t *testing.T) { refused(t, tc.config, tc.path) })
+		t.Run(name, func(t *testing.T) { expectConfigError(t, tc.config, tc.path) })
 	}
 	t.Run("a key that occurs twice is rejected [H-29]", func(t *testing.T) {
-		_, err := Decode(itemOf([]byte(`{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"ProviderConfiguration","updateStrategy":"update","updateStrategy":"patch"}`)), Options{})
+		_, err := Decode(newItemFromRaw([]byte(`{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"ProviderConfiguration","updateStrategy":"update","updateStrategy":"patch"}`)), Options{})
 		if err == nil || !strings.Contains(err.Error(), `duplicate field "updateStrategy"`) {
 			t.Errorf("Decode(...): got %v", err)
 		}
@@ -271,7 +271,7 @@ func TestDecodeRejectsInvalidConfigurations(t *testing.T) {
 		}
 	})
 	t.Run("an invalid default strategy is rejected", func(t *testing.T) {
-		if _, err := Decode(itemWith(t, v2), Options{Strategy: "x"}); err == nil {
+		if _, err := Decode(newItem(t, v2), Options{Strategy: "x"}); err == nil {
 			t.Error("Decode(...): an unknown default is refused too")
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
-	"github.com/deployerkit/deployerkit/upkeep"
-	"github.com/deployerkit/deployerkit/upkeep/resources"
+	"github.com/deployerkit/deployerkit/managed"
+	"github.com/deployerkit/deployerkit/managed/resources"
 )
 
 // New returns the manifest deployer. Its own hooks correct drift immediately and reconcile items on the schedule of
@@ -23,12 +23,12 @@ import (
 func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	d := &deployer{
 		options: opts,
-		keeper: upkeep.New(upkeep.Options{
+		manager: managed.New(managed.Options{
 			Name: "manifest", Targets: opts.Targets, TargetLimits: opts.TargetLimits, WrapTransport: opts.WrapTransport, Fights: opts.Fights,
 			CleanUpFirst: opts.CleanUpFirst,
 		}),
 	}
-	d.hooks = d.keeper.Hooks(continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(Schedule)))
+	d.hooks = d.manager.NewHooks(continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(getSchedule)))
 	for _, setup := range hooks {
 		d.hooks = d.hooks.RegisterHookSetup(setup)
 	}
@@ -37,7 +37,7 @@ func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerl
 
 // ConditionDriftDetection is the type of a condition of items for which drift is not detected immediately. The message
 // explains why. Other items do not have this condition.
-const ConditionDriftDetection = upkeep.ConditionDriftDetection
+const ConditionDriftDetection = managed.ConditionDriftDetection
 
 // deployer applies the manifests of deploy items to their targets.
 type deployer struct {
@@ -45,7 +45,7 @@ type deployer struct {
 
 	options Options
 	hooks   extension.ReconcileExtensionHooks
-	keeper  *upkeep.Keeper
+	manager *managed.ResourceManager
 }
 
 var (
@@ -56,21 +56,21 @@ var (
 // ExtensionHooks returns the hooks.
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
-// UseRuntime validates the options and passes the runtime to the Keeper of the deployer.
+// UseRuntime validates the options and passes the runtime to the ResourceManager of the deployer.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if err := d.options.Validate(); err != nil {
 		return fmt.Errorf("manifest deployer: %w", err)
 	}
-	return d.keeper.UseRuntime(rt)
+	return d.manager.UseRuntime(rt)
 }
 
 // startRun returns a Run for the current call.
 func (d *deployer) startRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*resources.Run, error) {
-	r, err := resources.Begin(ctx, d.keeper, statusFormat, di)
+	r, err := resources.Begin(ctx, d.manager, statusFormat, di)
 	if err != nil {
 		return nil, err
 	}
-	r.Engine = apply.Options{
+	r.EngineOptions = apply.Options{
 		Strategy: apply.Strategy(StrategyApply), Recreate: d.options.Recreate, SharedKinds: d.options.SharedKinds, Adoption: d.options.Adoption,
 	}
 	return r, nil
@@ -78,7 +78,7 @@ func (d *deployer) startRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*re
 
 // setConfig sets the configuration of a run.
 func setConfig(r *resources.Run, config *Config) {
-	r.Config, r.Engine.Strategy = &config.Config, apply.Strategy(config.Strategy)
+	r.Config, r.EngineOptions.Strategy = &config.Config, apply.Strategy(config.Strategy)
 }
 
 // IgnoresContext implements deployerlib.ContextIgnorer.
@@ -94,12 +94,12 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	if err != nil {
 		return err
 	}
-	desired, err := config.Desired()
+	desired, err := config.ToDesired()
 	if err != nil {
 		return err
 	}
 	setConfig(r, config)
-	if err := r.Up.Connect(ctx, target); err != nil {
+	if err := r.Managed.Connect(ctx, target); err != nil {
 		return err
 	}
 	return r.Deploy(ctx, desired, nil)
@@ -107,7 +107,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 
 // ForceReconcile is like Reconcile, but also writes objects that seem to be unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	d.keeper.Thorough(di)
+	d.manager.ForceResync(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
@@ -119,14 +119,14 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	}
 	config, err := Decode(di, d.options)
 	if err != nil {
-		r.Up.Event(nil, corev1.EventTypeWarning, "InvalidConfiguration", "the objects are deleted in the default order, because the configuration is invalid: "+contract.OneLine(err.Error(), maxText))
+		r.Managed.RecordEvent(nil, corev1.EventTypeWarning, "InvalidConfiguration", "the objects are deleted in the default order, because the configuration is invalid: "+contract.OneLine(err.Error(), maxText))
 		return r.Delete(ctx, target, nil)
 	}
 	setConfig(r, config)
 	if len(config.Manifests) == 0 {
 		return r.Delete(ctx, target, nil)
 	}
-	return r.Delete(ctx, target, config.Desired)
+	return r.Delete(ctx, target, config.ToDesired)
 }
 
 // maxText limits the length of the error text in an event, in bytes.
@@ -142,5 +142,5 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err != nil {
 		return err
 	}
-	return r.Up.Resume(ctx, target)
+	return r.Managed.StartWatches(ctx, target)
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Desired converts the manifests to the input of the apply engine. It returns one element for each object, in the order
-// of the item's configuration. A list is replaced by its items, and a repeated object is returned once. The error is a
-// deployerlib.ConfigError with the path of the manifest. There is no error for a configuration that Decode returned.
-func (c *Config) Desired() ([]apply.Desired, error) {
+// ToDesired converts the manifests to the input of the apply engine. It returns one element for each object, in the
+// order of the item's configuration. A list is replaced by its items, and a repeated object is returned once. The error
+// is an error of deployerlib.NewConfigError with the path of the manifest. There is no error for a configuration that
+// Decode returned.
+func (c *Config) ToDesired() ([]apply.Desired, error) {
 	var out []apply.Desired
 	for i := range c.Manifests {
 		m := &c.Manifests[i]
@@ -47,12 +48,12 @@ func removeDuplicates(desired []apply.Desired) []apply.Desired {
 	wanted := map[apply.Ref]bool{}
 	for _, d := range desired {
 		id := getVersionlessRef(d.Object)
-		wanted[id] = wanted[id] || d.Policy != apply.Ignore
+		wanted[id] = wanted[id] || d.Policy != apply.PolicyIgnore
 	}
 	taken := map[apply.Ref]bool{}
 	return slices.DeleteFunc(desired, func(d apply.Desired) bool {
 		id := getVersionlessRef(d.Object)
-		if taken[id] || d.Policy == apply.Ignore && wanted[id] {
+		if taken[id] || d.Policy == apply.PolicyIgnore && wanted[id] {
 			return true
 		}
 		taken[id] = true
@@ -63,7 +64,7 @@ func removeDuplicates(desired []apply.Desired) []apply.Desired {
 // getVersionlessRef returns a reference with the API group instead of the API version. The result is therefore the same
 // for all versions of a kind.
 func getVersionlessRef(obj *unstructured.Unstructured) apply.Ref {
-	ref := apply.RefOf(obj)
+	ref := apply.ToRef(obj)
 	ref.APIVersion = ref.GVK().Group
 	return ref
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-func TestOnce(t *testing.T) {
+func TestRemoveDuplicates(t *testing.T) {
 	one := func(name string, policy apply.Policy) apply.Desired {
 		return apply.Desired{Policy: policy, Object: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": name},
@@ -20,9 +20,9 @@ func TestOnce(t *testing.T) {
 	tests := map[string]struct{ in, want []apply.Desired }{
 		"different objects":                                {[]apply.Desired{one("a", ""), one("b", "")}, []apply.Desired{one("a", ""), one("b", "")}},
 		"an object that occurs twice":                      {[]apply.Desired{one("a", ""), one("b", ""), one("a", "")}, []apply.Desired{one("a", ""), one("b", "")}},
-		"an object that is first ignored and then managed": {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Keep)}, []apply.Desired{one("a", apply.Keep)}},
-		"an object that is first managed and then ignored": {[]apply.Desired{one("a", apply.Keep), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Keep)}},
-		"an object that is ignored twice":                  {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Ignore)}},
+		"an object that is first ignored and then managed": {[]apply.Desired{one("a", apply.PolicyIgnore), one("a", apply.PolicyKeep)}, []apply.Desired{one("a", apply.PolicyKeep)}},
+		"an object that is first managed and then ignored": {[]apply.Desired{one("a", apply.PolicyKeep), one("a", apply.PolicyIgnore)}, []apply.Desired{one("a", apply.PolicyKeep)}},
+		"an object that is ignored twice":                  {[]apply.Desired{one("a", apply.PolicyIgnore), one("a", apply.PolicyIgnore)}, []apply.Desired{one("a", apply.PolicyIgnore)}},
 		"no objects":                                       {nil, nil},
 	}
 	for name, test := range tests {

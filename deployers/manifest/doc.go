@@ -6,7 +6,7 @@
 //	args := manifest.Args(config, manifest.Options{})
 //	err := deployerlib.Add(log, mgr, nil, args)
 //
-// Package upkeep/resources runs the steps of a deployment: apply, readiness, custom checks, exports and
+// Package managed/resources runs the steps of a deployment: apply, readiness, custom checks, exports and
 // patchAfterDeployment. No step blocks a worker. If a step has to wait, the reconcile ends, and a watch of the target
 // triggers the next reconcile of the item when something has changed. This package converts the manifests to objects.
 //
@@ -54,7 +54,7 @@
 //
 // In v1alpha1, each element of the field `manifests` is a Kubernetes manifest without a policy, and there is no field
 // `continuousReconcile`. The conversion of v1alpha1 to v1alpha2 preserves all information. All fields from
-// readinessChecks to continuousReconcile are defined in package upkeep/resources.
+// readinessChecks to continuousReconcile are defined in package managed/resources.
 //
 // Decode returns an error for mistakes that Landscaper's own manifest deployer ignores:
 //
@@ -66,7 +66,7 @@
 //   - a label or an annotation with the library's own prefix
 //
 // It also rejects the field `kubeconfig`, because the Target of the item determines the cluster. Each error is a
-// ConfigError with the path of the field.
+// NewConfigError with the path of the field.
 //
 // # The provider status
 //

@@ -16,11 +16,11 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/upkeep/resources"
+	"github.com/deployerkit/deployerkit/managed/resources"
 )
 
-// fuzzSeeds returns configurations of all kinds, as JSON.
-func fuzzSeeds(f *testing.F) [][]byte {
+// listSeeds returns configurations of all kinds, as JSON.
+func listSeeds(f *testing.F) [][]byte {
 	f.Helper()
 	texts := []string{
 		v1 + "manifests: [null]", v2 + "manifests: [{manifest: {kind: List, items: [{}]}}]", v2 + "manifests: [{policy: keep, manifest: " + configMap + "}]",
@@ -53,20 +53,20 @@ func fuzzSeeds(f *testing.F) [][]byte {
 // FuzzDecode decodes arbitrary text. Decode returns either a configuration, or an error of one line with a path and a
 // code. A configuration can be encoded and decoded without loss. Each of its objects has a name and appears once.
 func FuzzDecode(f *testing.F) {
-	for _, seed := range fuzzSeeds(f) {
+	for _, seed := range listSeeds(f) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		config, err := Decode(itemOf(raw), Options{})
-		if _, bad := Schedule(itemOf(raw)); bad != nil {
+		config, err := Decode(newItemFromRaw(raw), Options{})
+		if _, bad := getSchedule(newItemFromRaw(raw)); bad != nil {
 			t.Errorf("Schedule(...): %v", bad)
 		}
 		if err != nil {
 			checkRefusal(t, err)
 			return
 		}
-		again(t, config)
-		desired, err := config.Desired()
+		expectRoundTrip(t, config)
+		desired, err := config.ToDesired()
 		if err != nil {
 			t.Fatalf("Decode accepts what Desired refuses: %v", err)
 		}
@@ -84,7 +84,7 @@ func FuzzDecode(f *testing.F) {
 // checkRefusal requires that an error has one line, a path and a code.
 func checkRefusal(t *testing.T, err error) {
 	t.Helper()
-	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.ErrorCodes(err)); diff != "" {
 		t.Errorf("codes of %v: -want, +got:\n%s", err, diff)
 	}
 	message := contract.NewError(err, "", "", time.Time{}).Message
@@ -96,15 +96,15 @@ func checkRefusal(t *testing.T, err error) {
 // canary stands for a secret. It must not appear in errors.
 const canary = "CANARY-4711"
 
-// confidential contains the fields whose values may be secret.
-var confidential = map[string]bool{"data": true, "stringData": true, "kubeconfig": true, "patchAfterDeployment": true, "patchBeforeDelete": true}
+// secretFields contains the fields whose values may be secret.
+var secretFields = map[string]bool{"data": true, "stringData": true, "kubeconfig": true, "patchAfterDeployment": true, "patchBeforeDelete": true}
 
 // withCanary replaces all strings in confidential fields by the canary.
 func withCanary(value any, hide bool) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, member := range v {
-			v[key] = withCanary(member, hide || confidential[key])
+			v[key] = withCanary(member, hide || secretFields[key])
 		}
 	case []any:
 		for i, member := range v {
@@ -118,11 +118,11 @@ func withCanary(value any, hide bool) any {
 	return value
 }
 
-// FuzzSecrets writes the canary into all confidential fields of arbitrary configurations. The canary must not appear in
-// errors and in the provider status. The patches of patchBeforeDelete are an exception: the provider status contains
-// them.
-func FuzzSecrets(f *testing.F) {
-	for _, seed := range fuzzSeeds(f) {
+// FuzzDecodeHidesSecrets writes the canary into all confidential fields of arbitrary configurations. The canary must
+// not appear in errors and in the provider status. The patches of patchBeforeDelete are an exception: the provider
+// status contains them.
+func FuzzDecodeHidesSecrets(f *testing.F) {
+	for _, seed := range listSeeds(f) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -134,23 +134,23 @@ func FuzzSecrets(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config, err := Decode(itemOf(raw), Options{})
+		config, err := Decode(newItemFromRaw(raw), Options{})
 		if err != nil {
 			if strings.Contains(err.Error(), canary) {
 				t.Errorf("the canary shows: %v", err)
 			}
 			return
 		}
-		desired, err := config.Desired()
+		desired, err := config.ToDesired()
 		if err != nil {
 			t.Fatal(err)
 		}
 		inventory := apply.Inventory{}
 		for _, d := range desired {
-			ref := apply.RefOf(d.Object)
+			ref := apply.ToRef(d.Object)
 			inventory.Entries = append(inventory.Entries, apply.Entry{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Policy: d.Policy})
 		}
-		di := itemOf(raw)
+		di := newItemFromRaw(raw)
 		if err := statusFormat.Store(di, &resources.Status{Inventory: inventory}); err != nil {
 			t.Fatalf("Store(...): %v", err)
 		}

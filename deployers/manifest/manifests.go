@@ -74,7 +74,7 @@ func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 
 // setManifests validates all manifests and sets their default policies.
 func (c *Config) setManifests() error {
-	seen := map[apply.Ref]place{}
+	seen := map[apply.Ref]objectPlace{}
 	for i := range c.Manifests {
 		m, at := &c.Manifests[i], fmt.Sprintf("manifests[%d]", i)
 		m.Policy = cmp.Or(m.Policy, managedresource.ManagePolicy)
@@ -91,14 +91,14 @@ func (c *Config) setManifests() error {
 	return nil
 }
 
-// place is the location of an object in the configuration.
-type place struct {
+// objectPlace is the location of an object in the configuration.
+type objectPlace struct {
 	path   string
 	object map[string]any
 }
 
 // checkManifest validates a manifest and, if it is a list, all of its objects.
-func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]place) error {
+func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]objectPlace) error {
 	items, err := expand(m.Manifest)
 	if err != nil {
 		return newConfigError(at, "%s", err.Error())
@@ -114,9 +114,9 @@ func checkManifest(at string, m *managedresource.Manifest, seen map[apply.Ref]pl
 		id := getVersionlessRef(obj)
 		first, twice := seen[id]
 		if twice && !reflect.DeepEqual(first.object, obj.Object) {
-			return newConfigError(path, "describes %s again, with different content than %s", apply.RefOf(obj), first.path)
+			return newConfigError(path, "describes %s again, with different content than %s", apply.ToRef(obj), first.path)
 		}
-		seen[id] = place{path: path, object: obj.Object}
+		seen[id] = objectPlace{path: path, object: obj.Object}
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func checkPatch(at string, raw *runtime.RawExtension) error {
 	if err := checkMetadata(at+".metadata", metadata); err != nil {
 		return err
 	}
-	if field := ownership.Unmarks(patch); field != "" {
+	if field := ownership.FindRemovedMark(patch); field != "" {
 		return newConfigError(at+"."+field, "must not remove or replace the labels and annotations that identify the object's owner")
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func TestManifests(t *testing.T) {
+func TestSetManifests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		manifests string // the manifests of a configuration in v1alpha2
 		path      string // the beginning of the error; "" means that the manifests are valid
@@ -64,22 +64,22 @@ func TestManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := v2 + "manifests: [" + tc.manifests + "]"
 			if tc.path != "" {
-				refused(t, config, tc.path)
+				expectConfigError(t, config, tc.path)
 				return
 			}
-			got, err := Decode(itemWith(t, config), Options{})
+			got, err := Decode(newItem(t, config), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			again(t, got)
+			expectRoundTrip(t, got)
 		})
 	}
 	t.Run("a null manifest in v1alpha1 is rejected [H-29]", func(t *testing.T) {
-		refused(t, v1+"manifests: [null]", "spec.config.manifests[0].manifest: required")
+		expectConfigError(t, v1+"manifests: [null]", "spec.config.manifests[0].manifest: required")
 	})
 	t.Run("a key that occurs twice in a manifest is rejected [H-29]", func(t *testing.T) {
 		raw := `{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1","k":"2"}}]}`
-		if _, err := Decode(itemOf([]byte(raw)), Options{}); err == nil || !cmp.Equal(err.Error(), `Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config.manifests[0].manifest: duplicate field "data.k"`) {
+		if _, err := Decode(newItemFromRaw([]byte(raw)), Options{}); err == nil || !cmp.Equal(err.Error(), `Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config.manifests[0].manifest: duplicate field "data.k"`) {
 			t.Errorf("Decode(...): got %v", err)
 		}
 	})

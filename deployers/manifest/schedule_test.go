@@ -4,7 +4,7 @@ package manifest
 
 import "testing"
 
-func TestSchedule(t *testing.T) {
+func TestGetSchedule(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config string
 		found  bool
@@ -16,7 +16,7 @@ func TestSchedule(t *testing.T) {
 		"NotAnother": {v2 + "continuousReconcile: 7", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := Schedule(itemWith(t, tc.config)); err != nil || (got != nil) != tc.found {
+			if got, err := getSchedule(newItem(t, tc.config)); err != nil || (got != nil) != tc.found {
 				t.Errorf("Schedule(...): got %v, %v", got, err)
 			}
 		})

@@ -18,9 +18,9 @@ const (
 	Name = "mock.deployer.landscaper.gardener.cloud"
 )
 
-// Args returns the arguments of [deployerlib.Add] for the mock deployer. The parameter `config` contains the identity
-// and the target selectors; it may be nil. The given hooks are called in addition to the deployer's own hook. The
-// caller may change the returned arguments. Add reports invalid selectors and hooks.
+// Args returns the arguments of [deployerlib.Add] for the mock deployer, with the identity and the target selectors
+// from config, which may be nil. The given hooks are called in addition to the deployer's own hook. The caller may
+// change the returned arguments. Add reports invalid selectors and hooks.
 func Args(config *mockv1alpha1.Configuration, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	args := deployerlib.DeployerArgs{Name: Name, Type: Type, Deployer: New(hooks...)}
 	if config != nil {

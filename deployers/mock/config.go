@@ -19,8 +19,8 @@ var phases = []lsv1alpha1.DeployItemPhase{
 	lsv1alpha1.DeployItemPhases.Succeeded, lsv1alpha1.DeployItemPhases.Progressing, lsv1alpha1.DeployItemPhases.Failed,
 }
 
-// decode decodes and validates the configuration of an item. An error is a deployerlib.ConfigError with the path of
-// the field.
+// decode decodes and validates the configuration of an item. An error is one of deployerlib.NewConfigError with the
+// path of the field.
 func decode(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, error) {
 	kind := mockv1alpha1.SchemeGroupVersion.WithKind("ProviderConfiguration")
 	config, err := deployerlib.DecodeConfigAs[mockv1alpha1.ProviderConfiguration](di, kind)
@@ -35,11 +35,11 @@ func decode(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, err
 	}
 	if config.ProviderStatus != nil {
 		if err := contract.CheckProviderStatus(config.ProviderStatus); err != nil {
-			return nil, deployerlib.ConfigError("spec.config.providerStatus", "%s", err)
+			return nil, deployerlib.NewConfigError("spec.config.providerStatus", "%s", err)
 		}
 	}
-	if _, err := continuousreconcile.Schedule(config.ContinuousReconcile); err != nil {
-		return nil, deployerlib.ConfigError("spec.config.continuousReconcile", "%s", err)
+	if _, err := continuousreconcile.ParseSchedule(config.ContinuousReconcile); err != nil {
+		return nil, deployerlib.NewConfigError("spec.config.continuousReconcile", "%s", err)
 	}
 	return config, nil
 }
@@ -49,14 +49,14 @@ func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
 	if phase == nil || *phase == "" || slices.Contains(phases, *phase) {
 		return nil
 	}
-	return deployerlib.ConfigError(path, "is %q, want one of %q", *phase, phases)
+	return deployerlib.NewConfigError(path, "is %q, want one of %q", *phase, phases)
 }
 
-// phaseAfter returns the phase that a call sets. If config.Phase is set, the result is config.Phase. Otherwise, if
-// config.InitialPhase is set, the result is config.InitialPhase in the first call of a Landscaper job, and in later
-// calls the phase that the item already has. If neither field is set, the result is Succeeded. The parameter `stored`
-// is the phase of the item in the cluster.
-func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItemPhase {
+// getPhaseAfter returns the phase that a call sets for an item whose phase in the cluster is stored. If config.Phase is
+// set, the result is config.Phase. Otherwise, if config.InitialPhase is set, the result is config.InitialPhase in the
+// first call of a Landscaper job, and in later calls the phase that the item already has. If neither field is set, the
+// result is Succeeded.
+func getPhaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItemPhase {
 	switch {
 	case isSet(config.Phase):
 		return *config.Phase
@@ -70,8 +70,8 @@ func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.De
 
 func isSet(phase *lsv1alpha1.DeployItemPhase) bool { return phase != nil && *phase != "" }
 
-// schedule returns the schedule of an item. It returns nil for an invalid configuration, which Reconcile reports.
-func schedule(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
+// getSchedule returns the schedule of an item. It returns nil for an invalid configuration, which Reconcile reports.
+func getSchedule(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 	config, err := decode(di)
 	if err != nil {
 		return nil, nil //nolint:nilerr // see above

@@ -17,8 +17,8 @@ import (
 // meta contains the fields with which every configuration begins.
 const meta = `"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"`
 
-// itemWith returns an item whose configuration consists of meta and the given fields.
-func itemWith(fields string) *lsv1alpha1.DeployItem {
+// newItem returns an item whose configuration consists of meta and the given fields.
+func newItem(fields string) *lsv1alpha1.DeployItem {
 	raw := "{" + meta + "}"
 	if fields != "" {
 		raw = "{" + meta + "," + fields + "}"
@@ -86,10 +86,10 @@ func TestDecodeRejectsInvalidConfigurations(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\ndecode(...): want an error with %q, got %v", tc.reason, tc.want, err)
 			}
-			if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+			if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.ErrorCodes(err)); diff != "" {
 				t.Errorf("%s\nCodes(err): -want, +got:\n%s", tc.reason, diff)
 			}
-			if spec, err := schedule(di); spec != nil || err != nil {
+			if spec, err := getSchedule(di); spec != nil || err != nil {
 				t.Errorf("%s\nschedule(...): a wrong configuration has none, got %v, %v", tc.reason, spec, err)
 			}
 		})
@@ -102,13 +102,13 @@ func TestDecodeAcceptsValidConfigurations(t *testing.T) {
 		`"providerStatus":{"apiVersion":"v1","kind":"Status"}`, `"export":{"a":[1,2]}`, `"export":"text"`,
 		`"continuousReconcile":{}`, `"continuousReconcile":{"every":"3s"}`, `"continuousReconcile":{"cron":"@daily"}`,
 	} {
-		if _, err := decode(itemWith(fields)); err != nil {
+		if _, err := decode(newItem(fields)); err != nil {
 			t.Errorf("decode({%s}): %v", fields, err)
 		}
 	}
 }
 
-func TestPhaseAfter(t *testing.T) {
+func TestGetPhaseAfter(t *testing.T) {
 	var (
 		none        *lsv1alpha1.DeployItemPhase
 		empty       = new(lsv1alpha1.DeployItemPhase)
@@ -132,7 +132,7 @@ func TestPhaseAfter(t *testing.T) {
 	} {
 		t.Run(name+" [D1]", func(t *testing.T) {
 			config := &mockv1alpha1.ProviderConfiguration{Phase: tc.phase, InitialPhase: tc.initial}
-			if got := phaseAfter(config, tc.stored); got != tc.want {
+			if got := getPhaseAfter(config, tc.stored); got != tc.want {
 				t.Errorf("phaseAfter(..., %q): want %q, got %q", tc.stored, tc.want, got)
 			}
 		})

@@ -32,7 +32,7 @@ const (
 // are called in addition.
 func New(hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	all := extension.ReconcileExtensionHooks{}.
-		RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(schedule)))
+		RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(getSchedule)))
 	for _, setup := range hooks {
 		all = all.RegisterHookSetup(setup)
 	}
@@ -85,7 +85,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	if config.ProviderStatus != nil {
 		di.Status.ProviderStatus = config.ProviderStatus
 	}
-	di.Status.Phase = phaseAfter(config, deployerlib.StoredPhase(ctx))
+	di.Status.Phase = getPhaseAfter(config, deployerlib.StoredPhase(ctx))
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (d *deployer) validate(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderCo
 		status, reason, message = lsv1alpha1.ConditionFalse, reasonInvalid, err.Error()
 	}
 	di.Status.Conditions = contract.SetCondition(di.Status.Conditions, ValidationCondition, status, reason, message,
-		d.clock.Now(), contract.Codes(err)...)
+		d.clock.Now(), contract.ErrorCodes(err)...)
 	return config, err
 }
 

@@ -27,18 +27,18 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // newDeployer returns a deployer that uses a fake cluster with the given Secrets.
 func newDeployer(secrets ...client.Object) *deployer {
 	d, _ := New().(*deployer)
-	d.clock = clocktesting.NewFakePassiveClock(noon)
+	d.clock = clocktesting.NewFakePassiveClock(startTime)
 	d.secrets = fake.NewClientBuilder().WithObjects(secrets...).Build()
 	return d
 }
 
-// export returns the export Secret of the item that itemWith returns, or nil if the Secret does not exist.
-func export(t *testing.T, d *deployer) *corev1.Secret {
+// getExport returns the export Secret of the item that newItem returns, or nil if the Secret does not exist.
+func getExport(t *testing.T, d *deployer) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
 	err := d.secrets.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "item-export"}, secret)
@@ -70,7 +70,7 @@ func TestReconcile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, di := newDeployer(), itemWith(tc.fields)
+			d, di := newDeployer(), newItem(tc.fields)
 			if err := d.Reconcile(t.Context(), nil, di, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestReconcile(t *testing.T) {
 			if di.Status.ProviderStatus != nil {
 				providerStatus = string(di.Status.ProviderStatus.Raw)
 			}
-			if secret := export(t, d); secret != nil {
+			if secret := getExport(t, d); secret != nil {
 				exported = string(secret.Data["config"])
 				if want := (&lsv1alpha1.ObjectReference{Namespace: "ns", Name: "item-export"}); !cmp.Equal(want, di.Status.ExportReference) {
 					t.Errorf("exportRef: want %v, got %v", want, di.Status.ExportReference)
@@ -92,7 +92,7 @@ func TestReconcile(t *testing.T) {
 			}
 			want := []lsv1alpha1.Condition{{
 				Type: ValidationCondition, Status: lsv1alpha1.ConditionTrue, Reason: reasonValid,
-				Message: "the provider configuration is valid", LastTransitionTime: metav1.NewTime(noon), LastUpdateTime: metav1.NewTime(noon),
+				Message: "the provider configuration is valid", LastTransitionTime: metav1.NewTime(startTime), LastUpdateTime: metav1.NewTime(startTime),
 			}}
 			if diff := cmp.Diff(want, di.Status.Conditions); diff != "" {
 				t.Errorf("conditions: -want, +got:\n%s", diff)
@@ -102,16 +102,16 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestReconcileRejectsInvalidConfiguration(t *testing.T) {
-	d, di := newDeployer(), itemWith(`"export":{"a":1},"phase":"Done"`)
+	d, di := newDeployer(), newItem(`"export":{"a":1},"phase":"Done"`)
 	err := d.Reconcile(t.Context(), nil, di, nil)
-	if !contract.Unrecoverable(contract.Codes(err)) {
+	if !contract.HasUnrecoverableCode(contract.ErrorCodes(err)) {
 		t.Errorf("Reconcile [D4]: want an unrecoverable error, got %v", err)
 	}
 	cond := contract.GetCondition(di.Status.Conditions, ValidationCondition)
 	if cond == nil || cond.Status != lsv1alpha1.ConditionFalse || !strings.Contains(cond.Message, "spec.config.phase") {
 		t.Errorf("condition [D4]: want False with the path, got %+v", cond)
 	}
-	if secret := export(t, d); secret != nil {
+	if secret := getExport(t, d); secret != nil {
 		t.Errorf("nothing is written for a wrong configuration, got %v", secret)
 	}
 }
@@ -122,7 +122,7 @@ func TestReconcileReturnsWriteErrors(t *testing.T) {
 	d.secrets = interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return errBoom },
 	})
-	di := itemWith(`"export":1`)
+	di := newItem(`"export":1`)
 	if err := d.Reconcile(t.Context(), nil, di, nil); !errors.Is(err, errBoom) || di.Status.ExportReference != nil {
 		t.Errorf("Reconcile: want %v and no reference, got %v and %v", errBoom, err, di.Status.ExportReference)
 	}
@@ -146,12 +146,12 @@ func TestDelete(t *testing.T) {
 			if tc.exists {
 				d = newDeployer(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "item-export", UID: "s", OwnerReferences: tc.owners}})
 			}
-			di := itemWith(`"phase":"nonsense"`)
+			di := newItem(`"phase":"nonsense"`)
 			di.Status.ExportReference = &lsv1alpha1.ObjectReference{Namespace: "ns", Name: "item-export"}
 			if err := d.Delete(t.Context(), nil, di, nil); err != nil {
 				t.Fatal(err)
 			}
-			if left := export(t, d) != nil; left != tc.left {
+			if left := getExport(t, d) != nil; left != tc.left {
 				t.Errorf("Secret left: want %t, got %t", tc.left, left)
 			}
 		})
@@ -160,15 +160,15 @@ func TestDelete(t *testing.T) {
 
 func TestAbortKeepsTheExport(t *testing.T) {
 	d := newDeployer(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "item-export", UID: "s"}})
-	if err := d.Abort(t.Context(), nil, itemWith(""), nil); err != nil {
+	if err := d.Abort(t.Context(), nil, newItem(""), nil); err != nil {
 		t.Errorf("Abort [D6]: %v", err)
 	}
-	if export(t, d) == nil {
+	if getExport(t, d) == nil {
 		t.Error("Abort [D6]: the export is gone")
 	}
 }
 
-func TestHooks(t *testing.T) {
+func TestExtensionHooks(t *testing.T) {
 	called := 0
 	more := extension.ReconcileExtensionHookSetup{
 		Hook: func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
@@ -181,8 +181,8 @@ func TestHooks(t *testing.T) {
 	if err := hooks.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	di := itemWith(`"continuousReconcile":{"every":"1m"}`)
-	di.Status.LastReconcileTime = &metav1.Time{Time: noon}
+	di := newItem(`"continuousReconcile":{"every":"1m"}`)
+	di.Status.LastReconcileTime = &metav1.Time{Time: startTime}
 	res, err := hooks.ExecuteHooks(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook)
 	if err != nil || res == nil || res.AbortReconcile {
 		t.Errorf("a schedule that passed long ago forces a run, got %+v, %v", res, err)

@@ -14,21 +14,22 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// FuzzConfig runs items with arbitrary configurations on a fake cluster. The deployer either rejects the configuration
-// with an error of one line and writes nothing, or applies it. In the second case, another run changes nothing.
-func FuzzConfig(f *testing.F) {
+// FuzzReconcile runs items with arbitrary configurations on a fake cluster. The deployer either rejects the
+// configuration with an error of one line and writes nothing, or applies it. In the second case, another run changes
+// nothing.
+func FuzzReconcile(f *testing.F) {
 	for _, seed := range []string{
 		"", `"phase":"Succeeded"`, `"initialPhase":"Progressing"`, `"phase":"Failed","initialPhase":"Succeeded"`, `"phase":"Done"`,
 		`"providerStatus":{"apiVersion":"v1","kind":"S","n":[1,null]}`, `"providerStatus":{"n":1}`, `"providerStatus":null,"export":null`,
 		`"export":{"b": 1,  "a":"x"}`, `"export":"<&>\u2028"`, `"export":[1e400]`, `"phase":"","phase":""`, `"Phase":"Failed"`,
 		`"continuousReconcile":{"every":"3s"}`, `"continuousReconcile":{"cron":"@daily","every":"1s"}`, `"continuousReconcile":{"cron":"\n"}`,
 	} {
-		f.Add(itemWith(seed).Spec.Configuration.Raw)
+		f.Add(newItem(seed).Spec.Configuration.Raw)
 	}
 	f.Add([]byte("\x00"))
 	f.Add([]byte(`{"apiVersion":"v1\nv2","kind":"` + strings.Repeat("x", 5000) + `"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		di := itemWith("")
+		di := newItem("")
 		di.Spec.Configuration = &runtime.RawExtension{Raw: raw}
 		d := newDeployer()
 		if err := d.Reconcile(t.Context(), nil, di, nil); err != nil {
@@ -42,14 +43,14 @@ func FuzzConfig(f *testing.F) {
 // checkRefusal checks the error for a rejected configuration, and that the deployer wrote nothing.
 func checkRefusal(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem, err error) {
 	t.Helper()
-	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.ErrorCodes(err)); diff != "" {
 		t.Errorf("codes of %v: -want, +got:\n%s", err, diff)
 	}
-	text := contract.NewError(err, "", "", noon).Message
+	text := contract.NewError(err, "", "", startTime).Message
 	if plain := err.Error(); !strings.HasPrefix(text, "spec.config") && !strings.HasPrefix(text, "status.exportRef") || strings.ContainsAny(plain, "\n\r\x00") {
 		t.Errorf("want one line that begins with the path, got %q", plain)
 	}
-	if export(t, d) != nil || di.Status.ExportReference != nil || di.Status.ProviderStatus != nil || di.Status.Phase != "" {
+	if getExport(t, d) != nil || di.Status.ExportReference != nil || di.Status.ProviderStatus != nil || di.Status.Phase != "" {
 		t.Errorf("refused with %v, but something was written: %+v", err, di.Status)
 	}
 }
@@ -67,11 +68,11 @@ func checkRun(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem) {
 	if err := contract.CheckProviderStatus(di.Status.ProviderStatus); err != nil {
 		t.Errorf("a provider status that would poison the item: %v", err)
 	}
-	secret := export(t, d)
+	secret := getExport(t, d)
 	if (secret != nil) != (config.Export != nil) || secret != nil && string(secret.Data["config"]) != string(*config.Export) {
 		t.Errorf("export %s: got %v", config.Export, secret)
 	}
-	if _, err := schedule(di); err != nil {
+	if _, err := getSchedule(di); err != nil {
 		t.Errorf("schedule(...): %v", err)
 	}
 	first := di.Status.DeepCopy()
@@ -81,10 +82,10 @@ func checkRun(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem) {
 	if diff := cmp.Diff(first, &di.Status); diff != "" {
 		t.Errorf("the second time: -first, +second\n%s", diff)
 	}
-	if diff := cmp.Diff(secret, export(t, d)); diff != "" {
+	if diff := cmp.Diff(secret, getExport(t, d)); diff != "" {
 		t.Errorf("the export was written again: %s", diff)
 	}
-	if err := d.Delete(t.Context(), nil, di, nil); err != nil || export(t, d) != nil || di.Status.ExportReference != nil {
-		t.Errorf("Delete: %v, export %v", err, export(t, d))
+	if err := d.Delete(t.Context(), nil, di, nil); err != nil || getExport(t, d) != nil || di.Status.ExportReference != nil {
+		t.Errorf("Delete: %v, export %v", err, getExport(t, d))
 	}
 }

@@ -39,8 +39,8 @@ func (c *Cloud) OnChange(f func(id string)) {
 	c.onChange = append(c.onChange, f)
 }
 
-// Rent returns the disk with the given ID. If there is no such disk, Rent orders it.
-func (c *Cloud) Rent(id, region string, size int) (Disk, error) {
+// EnsureDisk returns the disk with the given ID. If there is no such disk, EnsureDisk orders it.
+func (c *Cloud) EnsureDisk(id, region string, size int) (Disk, error) {
 	if size > MaxSize {
 		return Disk{}, ErrTooLarge
 	}
@@ -54,8 +54,8 @@ func (c *Cloud) Rent(id, region string, size int) (Disk, error) {
 	return disk, nil
 }
 
-// Return returns a disk to the cloud. It ignores a disk that does not exist.
-func (c *Cloud) Return(id string) {
+// DeleteDisk returns a disk to the cloud. It ignores a disk that does not exist.
+func (c *Cloud) DeleteDisk(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.disks, id)
@@ -69,16 +69,16 @@ func (c *Cloud) Has(id string) bool {
 	return ok
 }
 
-// Disks returns all disks.
-func (c *Cloud) Disks() map[string]Disk {
+// ListDisks returns all disks.
+func (c *Cloud) ListDisks() map[string]Disk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.disks)
 }
 
-// Finish makes all ordered disks ready.
-func (c *Cloud) Finish() {
-	c.change(func() {
+// SetReady makes all ordered disks ready.
+func (c *Cloud) SetReady() {
+	c.update(func() {
 		for id, disk := range c.disks {
 			disk.Ready = true
 			c.disks[id] = disk
@@ -86,14 +86,14 @@ func (c *Cloud) Finish() {
 	})
 }
 
-// Lose removes all disks without a request from their users.
-func (c *Cloud) Lose() { c.change(func() { clear(c.disks) }) }
+// RemoveAll removes all disks without a request from their users.
+func (c *Cloud) RemoveAll() { c.update(func() { clear(c.disks) }) }
 
-// change calls the given function. It then notifies the listeners about all disks that existed before that call.
-func (c *Cloud) change(change func()) {
-	before := c.Disks()
+// update calls the given function. It then notifies the listeners about all disks that existed before that call.
+func (c *Cloud) update(update func()) {
+	before := c.ListDisks()
 	c.mu.Lock()
-	change()
+	update()
 	listeners := c.onChange
 	c.mu.Unlock()
 	for id := range before {

@@ -38,7 +38,7 @@ func readConfig(di *lsv1alpha1.DeployItem) (*Config, error) {
 		return nil, err
 	}
 	if config.Size <= 0 {
-		return nil, deployerlib.ConfigError("spec.config.size", "must be positive, is %d", config.Size)
+		return nil, deployerlib.NewConfigError("spec.config.size", "must be positive, is %d", config.Size)
 	}
 	return config, nil
 }
@@ -54,16 +54,16 @@ func readStatus(di *lsv1alpha1.DeployItem) (Status, error) {
 	return status, nil
 }
 
-// regionOf returns the region of a target. The configuration of a Target for this deployer is a JSON object.
-func regionOf(target *lsv1alpha1.ResolvedTarget) (string, error) {
+// getRegion returns the region of a target. The configuration of a Target for this deployer is a JSON object.
+func getRegion(target *lsv1alpha1.ResolvedTarget) (string, error) {
 	if target == nil {
-		return "", deployerlib.ConfigError("spec.target", "required")
+		return "", deployerlib.NewConfigError("spec.target", "required")
 	}
 	var content struct {
 		Region string `json:"region"`
 	}
 	if err := json.Unmarshal([]byte(target.Content), &content); err != nil || content.Region == "" {
-		return "", deployerlib.ConfigError("spec.target", "target %q names no region", target.Name)
+		return "", deployerlib.NewConfigError("spec.target", "target %q names no region", target.Name)
 	}
 	return content.Region, nil
 }

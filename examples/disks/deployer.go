@@ -36,17 +36,17 @@ func (d *Deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	if err != nil {
 		return err
 	}
-	region, err := regionOf(target)
+	region, err := getRegion(target)
 	if err != nil {
 		return err
 	}
-	id, err := d.diskOf(ctx, di)
+	id, err := d.ensureDiskID(ctx, di)
 	if err != nil {
 		return err
 	}
-	disk, err := d.cloud.Rent(id, region, config.Size)
+	disk, err := d.cloud.EnsureDisk(id, region, config.Size)
 	if errors.Is(err, ErrTooLarge) {
-		return deployerlib.ConfigError("spec.config.size", "%s: at most %d", err.Error(), MaxSize)
+		return deployerlib.NewConfigError("spec.config.size", "%s: at most %d", err.Error(), MaxSize)
 	}
 	if err != nil {
 		return err // stored as lastError, and retried after a while
@@ -57,9 +57,9 @@ func (d *Deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	return nil // the item has succeeded
 }
 
-// diskOf returns the disk ID of the item. It stores a new ID before the disk is ordered. Therefore, Delete can return
-// the disk even if the process was killed in between.
-func (d *Deployer) diskOf(ctx context.Context, di *lsv1alpha1.DeployItem) (string, error) {
+// ensureDiskID returns the disk ID of the item. It stores a new ID before the disk is ordered. Therefore, Delete can
+// return the disk even if the process was killed in between.
+func (d *Deployer) ensureDiskID(ctx context.Context, di *lsv1alpha1.DeployItem) (string, error) {
 	status, err := readStatus(di)
 	if err != nil {
 		return "", err
@@ -73,7 +73,7 @@ func (d *Deployer) diskOf(ctx context.Context, di *lsv1alpha1.DeployItem) (strin
 			return "", err
 		}
 	}
-	d.remember(status.DiskID, di)
+	d.addItem(status.DiskID, di)
 	return status.DiskID, nil
 }
 
@@ -83,18 +83,18 @@ func (d *Deployer) Delete(_ context.Context, _ *lsv1alpha1.Context, di *lsv1alph
 	if err != nil {
 		return err
 	}
-	d.cloud.Return(status.DiskID)
-	d.forget(status.DiskID)
+	d.cloud.DeleteDisk(status.DiskID)
+	d.removeItem(status.DiskID)
 	return nil
 }
 
-func (d *Deployer) remember(disk string, di *lsv1alpha1.DeployItem) {
+func (d *Deployer) addItem(disk string, di *lsv1alpha1.DeployItem) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.items[disk] = client.ObjectKeyFromObject(di)
 }
 
-func (d *Deployer) forget(disk string) {
+func (d *Deployer) removeItem(disk string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.items, disk)

@@ -42,7 +42,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = Describe("Disk deployer", func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
-		It("rents a disk, restores a lost disk because of its hook, and returns the disk [L58], under the "+string(revision)+" revision", func(ctx SpecContext) {
+		It("rents a disk, restores a lost disk because of its hook, and returns the disk, under the "+string(revision)+" revision [L58]", func(ctx SpecContext) {
 			ns := "disks-" + strings.ToLower(string(revision))
 			c := newClient(ctx, ns)
 			ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: revision})
@@ -53,23 +53,23 @@ var _ = Describe("Disk deployer", func() {
 			key := client.ObjectKeyFromObject(di)
 			Expect(ls.Deploy(ctx, di)).To(Succeed())
 			By("waiting for the cloud, which wakes the item")
-			_, err := ls.AwaitPhase(ctx, key, lsv1alpha1.DeployItemPhases.Progressing)
+			_, err := ls.WaitForPhase(ctx, key, lsv1alpha1.DeployItemPhases.Progressing)
 			Expect(err).NotTo(HaveOccurred())
-			cloud.Finish()
-			_, err = ls.AwaitPhase(ctx, key, lsv1alpha1.DeployItemPhases.Succeeded)
+			cloud.SetReady()
+			_, err = ls.WaitForPhase(ctx, key, lsv1alpha1.DeployItemPhases.Succeeded)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(cloud.Disks()).To(ConsistOf(disks.Disk{Region: "eu", Size: 10, Ready: true}))
+			Expect(cloud.ListDisks()).To(ConsistOf(disks.Disk{Region: "eu", Size: 10, Ready: true}))
 
 			By("losing the disk after a restart")
 			mgr.Stop()
 			start(cloud, ns)
-			cloud.Lose()
-			Eventually(cloud.Disks, "30s").Should(HaveLen(1))
-			cloud.Finish()
+			cloud.RemoveAll()
+			Eventually(cloud.ListDisks, "30s").Should(HaveLen(1))
+			cloud.SetReady()
 
 			By("deleting the item")
 			Expect(ls.Delete(ctx, key)).To(Succeed())
-			Expect(cloud.Disks()).To(BeEmpty())
+			Expect(cloud.ListDisks()).To(BeEmpty())
 		})
 	}
 
@@ -79,7 +79,7 @@ var _ = Describe("Disk deployer", func() {
 		start(disks.NewCloud(), "disks-wrong")
 		di := item(ls, "disks-wrong", disks.MaxSize+1)
 		Expect(ls.Deploy(ctx, di)).To(Succeed())
-		done, err := ls.AwaitFinished(ctx, client.ObjectKeyFromObject(di))
+		done, err := ls.WaitUntilFinished(ctx, client.ObjectKeyFromObject(di))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(done.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Failed))
 		Expect(done.Status.LastError.Message).To(ContainSubstring("spec.config.size: no disk is that large: at most 1000"))

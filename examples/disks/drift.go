@@ -27,7 +27,7 @@ func (d *Deployer) UseRuntime(rt deployerlib.Runtime) error {
 func (d *Deployer) Resume(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	status, err := readStatus(di)
 	if err == nil && status.DiskID != "" {
-		d.remember(status.DiskID, di)
+		d.addItem(status.DiskID, di)
 	}
 	return err
 }
@@ -35,11 +35,11 @@ func (d *Deployer) Resume(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1a
 // ExtensionHooks registers a hook that handles lost disks.
 func (d *Deployer) ExtensionHooks() extension.ReconcileExtensionHooks {
 	return extension.ReconcileExtensionHooks{}.
-		RegisterHook(extension.Named("lost-disk", d.lostDisk), extension.ShouldReconcileHook)
+		RegisterHook(extension.WithName("lost-disk", d.handleLostDisk), extension.ShouldReconcileHook)
 }
 
-// lostDisk forces a run of the item if its disk was lost, even if the item itself has not changed.
-func (d *Deployer) lostDisk(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+// handleLostDisk forces a run of the item if its disk was lost, even if the item itself has not changed.
+func (d *Deployer) handleLostDisk(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	status, err := readStatus(di)
 	if err != nil || status.DiskID == "" || d.cloud.Has(status.DiskID) {
 		return nil, err // no opinion

@@ -16,7 +16,7 @@ import (
 
 func TestResumedItemIsTriggeredAndForced(t *testing.T) {
 	cloud := NewCloud()
-	if _, err := cloud.Rent("d1", "eu", 10); err != nil {
+	if _, err := cloud.EnsureDisk("d1", "eu", 10); err != nil {
 		t.Fatal(err)
 	}
 	di := &lsv1alpha1.DeployItem{}
@@ -33,14 +33,14 @@ func TestResumedItemIsTriggeredAndForced(t *testing.T) {
 	if err := restarted.Resume(t.Context(), di, nil); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := restarted.lostDisk(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook); res != nil || err != nil {
+	if res, err := restarted.handleLostDisk(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook); res != nil || err != nil {
 		t.Errorf("hook with an existing disk: got %v, %v, want nil", res, err)
 	}
-	cloud.Lose()
+	cloud.RemoveAll()
 	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "default", Name: "mine"}}, woken); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
-	res, err := restarted.lostDisk(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook)
+	res, err := restarted.handleLostDisk(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook)
 	if err != nil || res == nil || res.AbortReconcile {
 		t.Errorf("hook with a lost disk: got %v, %v, want a forced run", res, err)
 	}

@@ -35,15 +35,15 @@ type Galera struct {
 	PublicService stategraph.Resource `graph:"requires=haproxy"`
 }
 
-// Graph builds the graph. All items share it, because it contains nothing specific to one item.
-func Graph() (*stategraph.Graph, error) {
+// BuildGraph builds the graph. All items share it, because it contains nothing specific to one item.
+func BuildGraph() (*stategraph.Graph, error) {
 	services, secrets := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Service")), stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Secret"))
 	statefulSets := stategraph.WithKinds(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 	proxies := stategraph.WithKinds(appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	return stategraph.FromStruct(Galera{
 		Service:       stategraph.Template(templates, "service.yaml", services),
-		Certificates:  stategraph.Template(templates, "certificates.yaml", secrets, stategraph.ReadyWhen(issued)),
-		Configuration: stategraph.Versioned(configuration),
+		Certificates:  stategraph.Template(templates, "certificates.yaml", secrets, stategraph.ReadyWhen(isIssued)),
+		Configuration: stategraph.Versioned(newConfigMap),
 		Database:      stategraph.Template(templates, "database.yaml", statefulSets),
 		HAProxy:       stategraph.Template(templates, "haproxy.yaml", proxies),
 		PublicService: stategraph.Template(templates, "public-service.yaml", services),
@@ -58,15 +58,15 @@ type Config struct {
 	Settings  map[string]string `json:"settings,omitempty"` // settings of the database server
 }
 
-// configuration returns a ConfigMap that contains the my.cnf of an item. If the content changes,
+// newConfigMap returns a ConfigMap that contains the my.cnf of an item. If the content changes,
 // the library gives the ConfigMap a new name, and the members restart.
-func configuration(ctx context.Context) (*corev1.ConfigMap, error) {
+func newConfigMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Config](ctx)
 	if err != nil {
 		return nil, err // the error names the faulty field
 	}
 	if config.Replicas%2 == 0 {
-		return nil, deployerlib.ConfigError("spec.config.replicas", "must be odd, is %d", config.Replicas)
+		return nil, deployerlib.NewConfigError("spec.config.replicas", "must be odd, is %d", config.Replicas)
 	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, GenerateName: "galera-"}, // the same name in each run, for the same content
@@ -83,9 +83,9 @@ func (c *Config) file() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// issued reports whether the issuer has created the certificates. The components that require the
+// isIssued reports whether the issuer has created the certificates. The components that require the
 // certificates wait until then.
-func issued(secret *corev1.Secret) (stategraph.Readiness, error) {
+func isIssued(secret *corev1.Secret) (stategraph.Readiness, error) {
 	there := len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0
 	return stategraph.ReadyIf(there, "the issuer has not answered"), nil
 }

@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestGraph(t *testing.T) {
-	g, err := Graph()
+	g, err := BuildGraph()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestGraph(t *testing.T) {
 		}
 	})
 	t.Run("the diagram matches the graph", func(t *testing.T) {
-		landscapertest.Golden(t, "testdata/galera.mermaid", g.Mermaid(), *update)
+		landscapertest.CompareGolden(t, "testdata/galera.mermaid", g.ToMermaid(), *update)
 	})
 	t.Run("the RBAC rules in the target match the graph [Yx5]", func(t *testing.T) {
 		rules, err := g.RBAC()
@@ -42,7 +42,7 @@ func TestGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		landscapertest.Golden(t, "testdata/rbac.yaml", string(role), *update)
+		landscapertest.CompareGolden(t, "testdata/rbac.yaml", string(role), *update)
 	})
 }
 
@@ -67,7 +67,7 @@ func TestIssued(t *testing.T) {
 		{corev1.TLSPrivateKeyKey, stategraph.Ready()},
 	} {
 		secret.Data[step.key] = []byte("pem")
-		if got, err := issued(secret); err != nil || got != step.want {
+		if got, err := isIssued(secret); err != nil || got != step.want {
 			t.Errorf("with %s: %+v, %v, want %+v", step.key, got, err, step.want)
 		}
 	}

@@ -25,7 +25,7 @@ const pollInterval = 5 * time.Second
 type After struct {
 	Client client.Client // reads from the API server
 	Pool   *targets.Pool
-	Next   continuousreconcile.Next
+	Next   continuousreconcile.NextFunc
 	Work   func(context.Context, *After, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error
 	IsDone func(context.Context, client.Client) (bool, error)
 }

@@ -59,8 +59,8 @@ func TestAfter(t *testing.T) {
 	t.Run("the library writes the status of the ported deployer [F44]", func(t *testing.T) {
 		di, notes := newItem(), &patch.Patch{}
 		d.Annotate(patch.NewContext(t.Context(), notes))
-		if err := d.Status(di); err != nil || di.Status.Phase != "Succeeded" || notes.Empty() {
-			t.Errorf("phase %q, patch empty %t, %v", di.Status.Phase, notes.Empty(), err)
+		if err := d.Status(di); err != nil || di.Status.Phase != "Succeeded" || notes.IsEmpty() {
+			t.Errorf("phase %q, patch empty %t, %v", di.Status.Phase, notes.IsEmpty(), err)
 		}
 		if err := d.ProviderStatus(di, map[string]string{"disk": "d1"}); err != nil || di.Status.ProviderStatus == nil {
 			t.Errorf("provider status %v, %v", di.Status.ProviderStatus, err)

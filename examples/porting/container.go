@@ -36,7 +36,7 @@ func (c *Container) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *ls
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing
 		return nil
 	}
-	phase, err := c.look(ctx, di, "reconcile")
+	phase, err := c.getPodPhase(ctx, di, "reconcile")
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *Container) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1a
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Deleting
 		return errors.Join(c.start(ctx, di, "delete"), errPodRuns)
 	}
-	phase, err := c.look(ctx, di, "delete")
+	phase, err := c.getPodPhase(ctx, di, "delete")
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (c *Container) start(ctx context.Context, di *lsv1alpha1.DeployItem, operat
 	}})
 }
 
-// look returns the phase of the pod.
-func (c *Container) look(ctx context.Context, di *lsv1alpha1.DeployItem, operation string) (corev1.PodPhase, error) {
+// getPodPhase returns the phase of the pod.
+func (c *Container) getPodPhase(ctx context.Context, di *lsv1alpha1.DeployItem, operation string) (corev1.PodPhase, error) {
 	pods := &corev1.ConfigMapList{}
 	if err := c.Host.List(ctx, pods, client.InNamespace(di.Namespace), podLabels(di, operation)); err != nil {
 		return "", err

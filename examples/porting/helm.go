@@ -25,7 +25,7 @@ type Helm struct {
 	// this cluster. Otherwise, Delete removes the finalizer only from its copy of the item.
 	Landscaper client.Client
 	// Next determines when the next run of an item is due.
-	Next continuousreconcile.Next
+	Next continuousreconcile.NextFunc
 }
 
 // ExtensionHooks returns the hooks of the deployer.

@@ -24,7 +24,7 @@ import (
 type Manifest struct {
 	Target client.Client
 	// Next determines when the next run of an item is due.
-	Next continuousreconcile.Next
+	Next continuousreconcile.NextFunc
 	// Forced counts the calls of ForceReconcile.
 	Forced int
 }

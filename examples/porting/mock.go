@@ -36,7 +36,7 @@ func (*Mock) NextReconcile(ctx context.Context, last time.Time, di *lsv1alpha1.D
 	if err != nil {
 		return nil, err
 	}
-	schedule, err := continuousreconcile.Schedule(config.ContinuousReconcile)
+	schedule, err := continuousreconcile.ParseSchedule(config.ContinuousReconcile)
 	if err != nil || schedule == nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ type Config struct {
 func (c *Config) validate() error {
 	for i, user := range c.Users {
 		if user == "" || strings.Trim(user, "abcdefghijklmnopqrstuvwxyz_") != "" {
-			return deployerlib.ConfigError(fmt.Sprintf("spec.config.users[%d]", i), "must consist of lower case letters and underscores")
+			return deployerlib.NewConfigError(fmt.Sprintf("spec.config.users[%d]", i), "must consist of lower case letters and underscores")
 		}
 	}
 	return nil
@@ -51,41 +51,41 @@ var (
 	database = stategraph.Require[*appsv1.StatefulSet]("database")
 )
 
-// Graph builds the graph. A component automatically requires the components to which its template refers. Therefore,
-// only the components "service" and "users" declare requirements.
-func Graph() (*stategraph.Graph, error) {
+// BuildGraph builds the graph. A component automatically requires the components to which its template refers.
+// Therefore, only the components "service" and "users" declare requirements.
+func BuildGraph() (*stategraph.Graph, error) {
 	secrets := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Secret"))
 	configMaps := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	statefulSets := stategraph.WithKinds(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 	services := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Service"))
-	issuer := stategraph.ReferenceSpec{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: stategraph.With(issuerOf)}
-	return stategraph.NewGraphOf((*Config).validate).
+	issuer := stategraph.ReferenceSpec{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: stategraph.WithConfig(getIssuerKey)}
+	return stategraph.NewBuilderOf((*Config).validate).
 		Add("issuer", stategraph.Reference(issuer, stategraph.WithOutput("class", ".data.class"))).
-		Add("certificate", stategraph.Template(templates, "certificate.yaml", secrets, stategraph.ReadyWhen(issued))).
+		Add("certificate", stategraph.Template(templates, "certificate.yaml", secrets, stategraph.ReadyWhen(isIssued))).
 		Add("configuration", stategraph.Template(templates, "configuration.yaml", configMaps)).
 		Add("database", stategraph.Template(templates, "database.yaml", statefulSets)).
 		Add("service", stategraph.Template(templates, "service.yaml", services, stategraph.WithOutput("port", ".spec.ports[0].port")), "database").
-		Add("users", stategraph.Object(stategraph.With(users), stategraph.Uses(service, database), stategraph.WithStrategy(apply.Recreate))).
-		Export("host", "service", `{{ .NameOf "service" }}.{{ .Config.namespace }}.svc`).
-		Export("port", "service", "port").
-		Export("secretRef", "certificate", ".metadata.name").
+		Add("users", stategraph.Object(stategraph.WithConfig(newUsersJob), stategraph.Uses(service, database), stategraph.WithStrategy(apply.StrategyRecreate))).
+		AddExport("host", "service", `{{ .NameOf "service" }}.{{ .Config.namespace }}.svc`).
+		AddExport("port", "service", "port").
+		AddExport("secretRef", "certificate", ".metadata.name").
 		Build()
 }
 
-// issuerOf returns the name of the issuer of an item.
-func issuerOf(ctx stategraph.Context[Config]) (types.NamespacedName, error) {
+// getIssuerKey returns the name of the issuer of an item.
+func getIssuerKey(ctx stategraph.Context[Config]) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: ctx.Config.Namespace, Name: ctx.Config.Issuer}, nil
 }
 
-// issued reports whether the issuer has created the certificate.
-func issued(secret *corev1.Secret) (stategraph.Readiness, error) {
+// isIssued reports whether the issuer has created the certificate.
+func isIssued(secret *corev1.Secret) (stategraph.Readiness, error) {
 	there := len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0
 	return stategraph.ReadyIf(there, "the issuer has not answered"), nil
 }
 
-// users returns the Job that creates the users. The template of a Job is immutable, so a change of the users recreates
-// the Job.
-func users(ctx stategraph.Context[Config]) (*batchv1.Job, error) {
+// newUsersJob returns the Job that creates the users. The template of a Job is immutable, so a change of the users
+// recreates the Job.
+func newUsersJob(ctx stategraph.Context[Config]) (*batchv1.Job, error) {
 	host, err := service.Name(ctx)
 	if err != nil {
 		return nil, err

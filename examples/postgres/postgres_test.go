@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestGraph(t *testing.T) {
-	g, err := Graph()
+	g, err := BuildGraph()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestGraph(t *testing.T) {
 		}
 	})
 	t.Run("the diagram matches the graph", func(t *testing.T) {
-		landscapertest.Golden(t, "testdata/postgres.mermaid", g.Mermaid(), *update)
+		landscapertest.CompareGolden(t, "testdata/postgres.mermaid", g.ToMermaid(), *update)
 	})
 	t.Run("the RBAC rules in the target match the graph [Yx5]", func(t *testing.T) {
 		rules, err := g.RBAC()
@@ -41,7 +41,7 @@ func TestGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		landscapertest.Golden(t, "testdata/rbac.yaml", string(role), *update)
+		landscapertest.CompareGolden(t, "testdata/rbac.yaml", string(role), *update)
 	})
 }
 

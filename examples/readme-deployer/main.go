@@ -35,7 +35,7 @@ func (p *passwords) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *ls
 		return err // the error names the faulty field and ends the job
 	}
 	if cfg.Length < 1 || cfg.Length > 26 {
-		return deployerlib.ConfigError("spec.config.length", "must be 1 to 26, is %d", cfg.Length)
+		return deployerlib.NewConfigError("spec.config.length", "must be 1 to 26, is %d", cfg.Length)
 	}
 	if di.Status.ExportReference != nil {
 		return nil // the item already has its password

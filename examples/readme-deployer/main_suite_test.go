@@ -51,7 +51,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err := cp.KubeconfigFile("")
+	kubeconfig, err := cp.WriteKubeconfig("")
 	Expect(err).NotTo(HaveOccurred())
 	cmd := deployermain.Command(program)
 	cmd.SetArgs([]string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"})

@@ -26,14 +26,14 @@ func TestPasswords(t *testing.T) {
 	if err := deployer.Reconcile(t.Context(), nil, di, nil); err != nil {
 		t.Fatal(err)
 	}
-	first := password(t, deployer, di)
+	first := getPassword(t, deployer, di)
 	if len(first) != 12 {
 		t.Errorf("password %q, want 12 characters", first)
 	}
 	if err := deployer.Reconcile(t.Context(), nil, di, nil); err != nil {
 		t.Fatal(err)
 	}
-	if second := password(t, deployer, di); second != first {
+	if second := getPassword(t, deployer, di); second != first {
 		t.Errorf("the second run changed the password to %q, want %q", second, first)
 	}
 	if err := deployer.Delete(t.Context(), nil, di, nil); err != nil {
@@ -57,7 +57,7 @@ func TestPasswordsRejectsInvalidConfig(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.path) {
 				t.Fatalf("error %v, want %s in it", err, tc.path)
 			}
-			if !contract.Unrecoverable(contract.Codes(err)) {
+			if !contract.HasUnrecoverableCode(contract.ErrorCodes(err)) {
 				t.Errorf("error %v does not end the job", err)
 			}
 		})
@@ -81,7 +81,7 @@ func item(config string) *lsv1alpha1.DeployItem {
 	}
 }
 
-func password(t *testing.T, p *passwords, di *lsv1alpha1.DeployItem) string {
+func getPassword(t *testing.T, p *passwords, di *lsv1alpha1.DeployItem) string {
 	t.Helper()
 	secret := &corev1.Secret{}
 	ref := client.ObjectKey{Namespace: di.Status.ExportReference.Namespace, Name: di.Status.ExportReference.Name}

@@ -45,7 +45,7 @@ func ContinuousReconcileExtension(next func(ctx context.Context, lastReconcileTi
 // Extension is the continuous reconcile hook with all its settings.
 type Extension struct {
 	// Next returns the time of the next run. It is required.
-	Next Next
+	Next NextFunc
 	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
 	// MaxJitter limits the jitter, which delays a run so that items with the same schedule do not run at the same time.
@@ -73,44 +73,44 @@ func (e Extension) Hook() extension.ReconcileExtensionHook {
 	if e.MaxJitter == 0 {
 		e.MaxJitter = defaultMaxJitter
 	}
-	return extension.Named(Name, e.shouldReconcile)
+	return extension.WithName(Name, e.shouldReconcile)
 }
 
 func (e Extension) shouldReconcile(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, hookType extension.HookType) (*extension.HookResult, error) {
 	if hookType != extension.ShouldReconcileHook {
 		return nil, errors.New("the continuous reconcile hook must be registered for ShouldReconcile only")
 	}
-	if !applies(di) {
+	if !isScheduleActive(di) {
 		return nil, nil
 	}
-	due, err := e.due(ctx, di.Status.LastReconcileTime.Time, di)
+	due, err := e.getNextRun(ctx, di.Status.LastReconcileTime.Time, di)
 	if err != nil || due == nil {
 		return nil, err
 	}
 	now := e.Clock.Now()
 	if now.Before(*due) {
-		return result(true, due.Sub(now)), nil
+		return newResult(true, due.Sub(now)), nil
 	}
 	// The run that starts now sets lastReconcileTime, in whole seconds. The time of the next run is computed from
 	// lastReconcileTime.
-	following, err := e.due(ctx, now.Truncate(time.Second), di)
+	following, err := e.getNextRun(ctx, now.Truncate(time.Second), di)
 	if err != nil {
 		return nil, err
 	}
 	if following == nil {
-		return result(false, 0), nil
+		return newResult(false, 0), nil
 	}
-	return result(false, max(following.Sub(now), 0)), nil
+	return newResult(false, max(following.Sub(now), 0)), nil
 }
 
-// applies reports whether the schedule of the item is in effect now.
-func applies(di *lsv1alpha1.DeployItem) bool {
+// isScheduleActive reports whether the schedule of the item is in effect now.
+func isScheduleActive(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.DeletionTimestamp == nil && !di.Status.LastReconcileTime.IsZero() && di.Annotations[ActiveAnnotation] != "false"
 }
 
-// due returns the time of the first run after the given time, including the jitter. It returns nil if no run is
+// getNextRun returns the time of the first run after the given time, including the jitter. It returns nil if no run is
 // scheduled.
-func (e Extension) due(ctx context.Context, last time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
+func (e Extension) getNextRun(ctx context.Context, last time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
 	next, err := e.Next(ctx, last, di)
 	if err != nil || next == nil {
 		return nil, err
@@ -141,7 +141,7 @@ func jitter(di *lsv1alpha1.DeployItem, limit time.Duration) time.Duration {
 	return time.Duration(h.Sum64()%uint64(seconds)) * time.Second
 }
 
-func result(abort bool, after time.Duration) *extension.HookResult {
+func newResult(abort bool, after time.Duration) *extension.HookResult {
 	lowest := priority
 	return &extension.HookResult{
 		AbortReconcile:  abort,

@@ -22,8 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// item returns an item that was last reconciled at the time in the variable `start`.
-func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+// newItem returns an item that was last reconciled at the time in the variable `start`.
+func newItem(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.UID = "a5f4"
 	di.Status.Phase = lsv1alpha1.DeployItemPhases.Succeeded
@@ -34,53 +34,53 @@ func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	return di
 }
 
-func fromSpec(spec *cr.ContinuousReconcileSpec) continuousreconcile.Next {
+func fromSpec(spec *cr.ContinuousReconcileSpec) continuousreconcile.NextFunc {
 	return continuousreconcile.FromSpec(func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) { return spec, nil })
 }
 
-// ask executes the hook in the same way as deployerlib.
-func ask(t *testing.T, e continuousreconcile.Extension, now time.Time, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+// executeHook executes the hook in the same way as deployerlib.
+func executeHook(t *testing.T, e continuousreconcile.Extension, now time.Time, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 	t.Helper()
 	e.Clock = clocktesting.NewFakePassiveClock(now)
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHookSetup(e.Setup())
 	return hooks.ExecuteHooks(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook)
 }
 
-func answer(abort bool, after time.Duration) *extension.HookResult {
+func newHookResult(abort bool, after time.Duration) *extension.HookResult {
 	priority := -50
 	return &extension.HookResult{AbortReconcile: abort, ReconcileResult: reconcile.Result{RequeueAfter: after, Priority: &priority}}
 }
 
 func TestExtension(t *testing.T) {
-	hourly := fromSpec(every(time.Hour))
+	hourly := fromSpec(newEverySpec(time.Hour))
 	for name, tc := range map[string]struct {
 		reason string
-		next   continuousreconcile.Next
+		next   continuousreconcile.NextFunc
 		di     *lsv1alpha1.DeployItem
 		after  time.Duration // time since start
 		want   *extension.HookResult
 	}{
-		"not due":                                {reason: "requeue at the next time", next: hourly, di: item(), after: 20 * time.Minute, want: answer(true, 40*time.Minute)},
-		"almost due":                             {reason: "requeue at the next time", next: hourly, di: item(), after: time.Hour - 1, want: answer(true, 1)},
-		"due":                                    {reason: "run, and requeue at the next time", next: hourly, di: item(), after: time.Hour, want: answer(false, time.Hour)},
-		"overdue":                                {reason: "the next one counts from now", next: hourly, di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
-		"overdue with another function":          {reason: "lastReconcileTime has whole seconds", next: later(time.Hour), di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
-		"due by cron":                            {reason: "the next full hour", next: fromSpec(crontab("0 * * * *")), di: item(), after: 50 * time.Minute, want: answer(false, 49*time.Minute+30*time.Second)},
-		"due after a failed run":                 {reason: "schedules are for failed items, too", next: hourly, di: item(phase(lsv1alpha1.DeployItemPhases.Failed)), after: time.Hour, want: answer(false, time.Hour)},
+		"not due":                                {reason: "requeue at the next time", next: hourly, di: newItem(), after: 20 * time.Minute, want: newHookResult(true, 40*time.Minute)},
+		"almost due":                             {reason: "requeue at the next time", next: hourly, di: newItem(), after: time.Hour - 1, want: newHookResult(true, 1)},
+		"due":                                    {reason: "run, and requeue at the next time", next: hourly, di: newItem(), after: time.Hour, want: newHookResult(false, time.Hour)},
+		"overdue":                                {reason: "the next one counts from now", next: hourly, di: newItem(), after: 90*time.Minute + time.Second/4, want: newHookResult(false, time.Hour-time.Second/4)},
+		"overdue with another function":          {reason: "lastReconcileTime has whole seconds", next: newDelaySchedule(time.Hour), di: newItem(), after: 90*time.Minute + time.Second/4, want: newHookResult(false, time.Hour-time.Second/4)},
+		"due by cron":                            {reason: "the next full hour", next: fromSpec(newCronSpec("0 * * * *")), di: newItem(), after: 50 * time.Minute, want: newHookResult(false, 49*time.Minute+30*time.Second)},
+		"due after a failed run":                 {reason: "schedules are for failed items, too", next: hourly, di: newItem(withPhase(lsv1alpha1.DeployItemPhases.Failed)), after: time.Hour, want: newHookResult(false, time.Hour)},
 		"nil item [Lx5]":                         {reason: "no panic", next: hourly, di: nil, after: time.Hour},
-		"item that was never reconciled [Lx5]":   {reason: "no panic, not due", next: hourly, di: item(lastReconcileTime(nil)), after: time.Hour},
-		"item with a zero time [Lx5]":            {reason: "not due", next: hourly, di: item(lastReconcileTime(&metav1.Time{})), after: time.Hour},
-		"schedule that is turned off [Lx4]":      {reason: "no result", next: hourly, di: item(active("false")), after: time.Hour},
-		"schedule that is turned on [Lx4]":       {reason: "the same as without the annotation", next: hourly, di: item(active("true")), after: time.Hour, want: answer(false, time.Hour)},
-		"item that is being deleted":             {reason: "no result", next: hourly, di: item(deleted), after: time.Hour},
-		"item without a schedule":                {reason: "no result", next: fromSpec(nil), di: item(), after: time.Hour},
-		"schedule with one run":                  {reason: "one run without a requeue", next: once(start.Add(time.Minute)), di: item(), after: time.Hour, want: answer(false, 0)},
-		"schedule in the past":                   {reason: "a run without a requeue", next: always(start), di: item(), after: time.Hour, want: answer(false, 0)},
-		"item that was reconciled in the future": {reason: "clocks differ", next: hourly, di: item(lastReconcileTime(&metav1.Time{Time: start.Add(time.Minute)})), after: 0, want: answer(true, 61*time.Minute)},
-		"item with a job":                        {reason: "only lastReconcileTime is read", next: hourly, di: item(job), after: 20 * time.Minute, want: answer(true, 40*time.Minute)},
+		"item that was never reconciled [Lx5]":   {reason: "no panic, not due", next: hourly, di: newItem(withLastReconcileTime(nil)), after: time.Hour},
+		"item with a zero time [Lx5]":            {reason: "not due", next: hourly, di: newItem(withLastReconcileTime(&metav1.Time{})), after: time.Hour},
+		"schedule that is turned off [Lx4]":      {reason: "no result", next: hourly, di: newItem(withActiveAnnotation("false")), after: time.Hour},
+		"schedule that is turned on [Lx4]":       {reason: "the same as without the annotation", next: hourly, di: newItem(withActiveAnnotation("true")), after: time.Hour, want: newHookResult(false, time.Hour)},
+		"item that is being deleted":             {reason: "no result", next: hourly, di: newItem(withDeletion), after: time.Hour},
+		"item without a schedule":                {reason: "no result", next: fromSpec(nil), di: newItem(), after: time.Hour},
+		"schedule with one run":                  {reason: "one run without a requeue", next: newOnceSchedule(start.Add(time.Minute)), di: newItem(), after: time.Hour, want: newHookResult(false, 0)},
+		"schedule in the past":                   {reason: "a run without a requeue", next: newFixedSchedule(start), di: newItem(), after: time.Hour, want: newHookResult(false, 0)},
+		"item that was reconciled in the future": {reason: "clocks differ", next: hourly, di: newItem(withLastReconcileTime(&metav1.Time{Time: start.Add(time.Minute)})), after: 0, want: newHookResult(true, 61*time.Minute)},
+		"item with a job":                        {reason: "only lastReconcileTime is read", next: hourly, di: newItem(withFinishedJob), after: 20 * time.Minute, want: newHookResult(true, 40*time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ask(t, continuousreconcile.Extension{Next: tc.next, MaxJitter: -1}, start.Add(tc.after), tc.di)
+			got, err := executeHook(t, continuousreconcile.Extension{Next: tc.next, MaxJitter: -1}, start.Add(tc.after), tc.di)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,26 +91,29 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-func phase(p lsv1alpha1.DeployItemPhase) func(*lsv1alpha1.DeployItem) {
+func withPhase(p lsv1alpha1.DeployItemPhase) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) { di.Status.Phase = p }
 }
 
-func lastReconcileTime(at *metav1.Time) func(*lsv1alpha1.DeployItem) {
+func withLastReconcileTime(at *metav1.Time) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = at }
 }
 
-func active(value string) func(*lsv1alpha1.DeployItem) {
+func withActiveAnnotation(value string) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Annotations = map[string]string{continuousreconcile.ActiveAnnotation: value}
 	}
 }
 
-func deleted(di *lsv1alpha1.DeployItem) { di.DeletionTimestamp = &metav1.Time{Time: start} }
+func withDeletion(di *lsv1alpha1.DeployItem) { di.DeletionTimestamp = &metav1.Time{Time: start} }
 
-func job(di *lsv1alpha1.DeployItem) { di.Status.SetJobID("1"); di.Status.JobIDFinished = "1" }
+func withFinishedJob(di *lsv1alpha1.DeployItem) {
+	di.Status.SetJobID("1")
+	di.Status.JobIDFinished = "1"
+}
 
-// The function `once` returns a schedule with a single run.
-func once(at time.Time) continuousreconcile.Next {
+// newOnceSchedule returns a schedule with a single run.
+func newOnceSchedule(at time.Time) continuousreconcile.NextFunc {
 	return func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
 		if last.Before(at) {
 			return &at, nil
@@ -119,22 +122,22 @@ func once(at time.Time) continuousreconcile.Next {
 	}
 }
 
-// The function `later` returns a schedule whose next run is exactly d after the last run, without rounding.
-func later(d time.Duration) continuousreconcile.Next {
+// newDelaySchedule returns a schedule whose next run is exactly d after the last run, without rounding.
+func newDelaySchedule(d time.Duration) continuousreconcile.NextFunc {
 	return func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
 		next := last.Add(d)
 		return &next, nil
 	}
 }
 
-// The function `always` returns a schedule that returns the given time for any argument.
-func always(at time.Time) continuousreconcile.Next {
+// newFixedSchedule returns a schedule that returns the given time for any argument.
+func newFixedSchedule(at time.Time) continuousreconcile.NextFunc {
 	return func(context.Context, time.Time, *lsv1alpha1.DeployItem) (*time.Time, error) { return &at, nil }
 }
 
 func TestExtensionErrors(t *testing.T) {
 	// failsAfter returns a schedule that fails for times after the given time.
-	failsAfter := func(limit time.Time) continuousreconcile.Next {
+	failsAfter := func(limit time.Time) continuousreconcile.NextFunc {
 		return func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
 			if last.After(limit) {
 				return nil, errBoom
@@ -144,7 +147,7 @@ func TestExtensionErrors(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		next continuousreconcile.Next
+		next continuousreconcile.NextFunc
 		now  time.Time
 	}{
 		"error for the next time":      {next: failsAfter(start.Add(-time.Second)), now: start},
@@ -152,7 +155,7 @@ func TestExtensionErrors(t *testing.T) {
 		"error for the following time": {next: failsAfter(start.Add(time.Hour)), now: start.Add(2 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ask(t, continuousreconcile.Extension{Next: tc.next}, tc.now, item())
+			got, err := executeHook(t, continuousreconcile.Extension{Next: tc.next}, tc.now, newItem())
 			if got != nil || !errors.Is(err, errBoom) {
 				t.Fatalf("got %v and %v, want the error of next", got, err)
 			}
@@ -163,8 +166,8 @@ func TestExtensionErrors(t *testing.T) {
 		})
 	}
 	t.Run("other hook types are rejected", func(t *testing.T) {
-		for _, typ := range extension.HookTypes() {
-			hook := continuousreconcile.ContinuousReconcileExtension(fromSpec(every(time.Hour)))
+		for _, typ := range extension.AllHookTypes() {
+			hook := continuousreconcile.ContinuousReconcileExtension(fromSpec(newEverySpec(time.Hour)))
 			_, err := hook(t.Context(), logr.Discard(), nil, nil, typ)
 			if (err == nil) != (typ == extension.ShouldReconcileHook) {
 				t.Errorf("%s: got %v", typ, err)
@@ -178,21 +181,21 @@ func TestExtensionErrors(t *testing.T) {
 		}
 	})
 	t.Run("the real clock is the default", func(t *testing.T) {
-		setup := continuousreconcile.ContinuousReconcileExtensionSetup(fromSpec(every(time.Hour)))
+		setup := continuousreconcile.ContinuousReconcileExtensionSetup(fromSpec(newEverySpec(time.Hour)))
 		if diff := cmp.Diff([]extension.HookType{extension.ShouldReconcileHook}, setup.HookTypes); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		got, err := setup.Hook(t.Context(), logr.Discard(), item(lastReconcileTime(&metav1.Time{Time: time.Unix(0, 0)})), nil, extension.ShouldReconcileHook)
+		got, err := setup.Hook(t.Context(), logr.Discard(), newItem(withLastReconcileTime(&metav1.Time{Time: time.Unix(0, 0)})), nil, extension.ShouldReconcileHook)
 		if err != nil || got == nil || got.AbortReconcile {
 			t.Errorf("got %v and %v, want a run", got, err)
 		}
 	})
 }
 
-// dueAt returns the first second at which the hook forces a run.
-func dueAt(t *testing.T, e continuousreconcile.Extension, di *lsv1alpha1.DeployItem) time.Time {
+// findDueTime returns the first second at which the hook forces a run.
+func findDueTime(t *testing.T, e continuousreconcile.Extension, di *lsv1alpha1.DeployItem) time.Time {
 	t.Helper()
-	got, err := ask(t, e, start, di)
+	got, err := executeHook(t, e, start, di)
 	if err != nil || got == nil || !got.AbortReconcile {
 		t.Fatalf("got %v and %v, want a wait", got, err)
 	}
@@ -206,12 +209,12 @@ func TestJitter(t *testing.T) {
 		max    time.Duration
 		limit  time.Duration
 	}{
-		"jitter of a tenth of the period":    {reason: "short periods", spec: every(10 * time.Minute), limit: time.Minute},
-		"jitter of five minutes":             {reason: "long periods", spec: every(24 * time.Hour), limit: 5 * time.Minute},
-		"jitter with a limit of the options": {reason: "the option", spec: every(24 * time.Hour), max: time.Hour, limit: time.Hour},
-		"no jitter below one second":         {reason: "whole seconds", spec: every(9 * time.Second), limit: time.Second},
-		"jitter that is turned off":          {reason: "the option", spec: every(24 * time.Hour), max: -1, limit: time.Second},
-		"jitter of a cron expression":        {reason: "the period, not the rest of it", spec: crontab("21 * * * *"), limit: 5 * time.Minute},
+		"jitter of a tenth of the period":    {reason: "short periods", spec: newEverySpec(10 * time.Minute), limit: time.Minute},
+		"jitter of five minutes":             {reason: "long periods", spec: newEverySpec(24 * time.Hour), limit: 5 * time.Minute},
+		"jitter with a limit of the options": {reason: "the option", spec: newEverySpec(24 * time.Hour), max: time.Hour, limit: time.Hour},
+		"no jitter below one second":         {reason: "whole seconds", spec: newEverySpec(9 * time.Second), limit: time.Second},
+		"jitter that is turned off":          {reason: "the option", spec: newEverySpec(24 * time.Hour), max: -1, limit: time.Second},
+		"jitter of a cron expression":        {reason: "the period, not the rest of it", spec: newCronSpec("21 * * * *"), limit: 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := continuousreconcile.Extension{Next: fromSpec(tc.spec), MaxJitter: tc.max}
@@ -221,8 +224,8 @@ func TestJitter(t *testing.T) {
 			}
 			seen := map[time.Duration]bool{}
 			for i := range 500 {
-				di := item(func(di *lsv1alpha1.DeployItem) { di.UID = types.UID(fmt.Sprintf("uid-%d", i)) })
-				late := dueAt(t, e, di).Sub(*next)
+				di := newItem(func(di *lsv1alpha1.DeployItem) { di.UID = types.UID(fmt.Sprintf("uid-%d", i)) })
+				late := findDueTime(t, e, di).Sub(*next)
 				if late < 0 || late >= tc.limit {
 					t.Fatalf("%s: %s late, want less than %s", tc.reason, late, tc.limit)
 				}
@@ -238,8 +241,8 @@ func TestJitter(t *testing.T) {
 	t.Run("items without UID are spread by name", func(t *testing.T) {
 		seen := map[time.Time]bool{}
 		for i := range 50 {
-			di := item(func(di *lsv1alpha1.DeployItem) { di.UID, di.Name = "", fmt.Sprint(i) })
-			seen[dueAt(t, continuousreconcile.Extension{Next: fromSpec(every(24 * time.Hour))}, di)] = true
+			di := newItem(func(di *lsv1alpha1.DeployItem) { di.UID, di.Name = "", fmt.Sprint(i) })
+			seen[findDueTime(t, continuousreconcile.Extension{Next: fromSpec(newEverySpec(24 * time.Hour))}, di)] = true
 		}
 		if len(seen) < 25 {
 			t.Errorf("got only %d different times", len(seen))
@@ -254,22 +257,22 @@ func FuzzDueTimeStays(f *testing.F) {
 	f.Add("0", int64(0), uint32(3600), "0 0 1 A 0", uint32(10), uint32(4000))
 	f.Add("uid", int64(-5e9), uint32(0), "CRON_TZ=Europe/Berlin 30 2 * * *", uint32(7), uint32(86400))
 	f.Fuzz(func(t *testing.T, uid string, last int64, seconds uint32, line string, first, second uint32) {
-		spec := crontab(line)
+		spec := newCronSpec(line)
 		if line == "" {
-			spec = every(time.Duration(seconds) * time.Second)
+			spec = newEverySpec(time.Duration(seconds) * time.Second)
 		}
-		if _, err := continuousreconcile.Schedule(spec); err != nil {
+		if _, err := continuousreconcile.ParseSchedule(spec); err != nil {
 			return
 		}
 		at := time.Unix(last%(1<<33), 0)
-		di := item(lastReconcileTime(&metav1.Time{Time: at}), func(di *lsv1alpha1.DeployItem) { di.UID = types.UID(uid) })
+		di := newItem(withLastReconcileTime(&metav1.Time{Time: at}), func(di *lsv1alpha1.DeployItem) { di.UID = types.UID(uid) })
 		e := continuousreconcile.Extension{Next: fromSpec(spec)}
 		one, two := at.Add(time.Duration(min(first, second))*time.Second), at.Add(time.Duration(max(first, second))*time.Second)
-		atOne, err := ask(t, e, one, di)
+		atOne, err := executeHook(t, e, one, di)
 		if err != nil {
 			t.Fatal(err)
 		}
-		atTwo, err := ask(t, e, two, di)
+		atTwo, err := executeHook(t, e, two, di)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,16 +16,16 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Next returns the time of the next run of an item that was last reconciled at lastReconcileTime, or nil if no run is
-// scheduled. The result must depend only on the arguments, not on the current time or on random numbers. To determine
-// the period, the hook also calls Next with the result of an earlier call.
-type Next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)
+// NextFunc returns the time of the next run of an item that was last reconciled at lastReconcileTime, or nil if no run
+// is scheduled. The result must depend only on the arguments, not on the current time or on random numbers. To
+// determine the period, the hook also calls NextFunc with the result of an earlier call.
+type NextFunc func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)
 
-// FromSpec returns a Next for schedules that are part of the items. The function specOf returns the spec of an item's
-// schedule. If the spec is nil or empty, the item has no schedule. If the schedule is invalid, the returned Next fails
-// with the code ERR_CONFIGURATION_PROBLEM. It returns the error of specOf unchanged. If specOf is nil, FromSpec returns
-// nil.
-func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error)) Next {
+// FromSpec returns a NextFunc for schedules that are part of the items. The function specOf returns the spec of an
+// item's schedule. If the spec is nil or empty, the item has no schedule. If the schedule is invalid, the returned
+// NextFunc fails with the code ERR_CONFIGURATION_PROBLEM. It returns the error of specOf unchanged. If specOf is nil,
+// FromSpec returns nil.
+func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error)) NextFunc {
 	if specOf == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 		if err != nil {
 			return nil, err
 		}
-		schedule, err := Schedule(spec)
+		schedule, err := ParseSchedule(spec)
 		if err != nil {
 			return nil, lserrors.NewWrappedError(err, "ContinuousReconcile", "InvalidSchedule", err.Error(), lsv1alpha1.ErrorConfigurationProblem)
 		}
@@ -54,11 +54,11 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 	}
 }
 
-// Schedule parses a spec. It returns nil if the spec is nil or empty. It returns an error if both Cron and Every are
-// set, if Every is negative, or if Cron is not a standard crontab line (five fields, "@daily", "@every 1h"). It rounds
-// Every down to whole seconds, but not below one second. Schedule accepts the same specs as the API module's own
-// validation.
-func Schedule(spec *cr.ContinuousReconcileSpec) (cron.Schedule, error) {
+// ParseSchedule parses a spec. It returns nil if the spec is nil or empty. It returns an error if both Cron and Every
+// are set, if Every is negative, or if Cron is not a standard crontab line (five fields, "@daily", "@every 1h"). It
+// rounds Every down to whole seconds, but not below one second. ParseSchedule accepts the same specs as the API
+// module's own validation.
+func ParseSchedule(spec *cr.ContinuousReconcileSpec) (cron.Schedule, error) {
 	switch {
 	case spec == nil || (spec.Cron == "" && (spec.Every == nil || spec.Every.Duration == 0)):
 		return nil, nil

@@ -15,48 +15,48 @@ import (
 	"time"
 )
 
-// answer returns a Behaviour that responds to every request with `handle`, and never calls the next handler.
-func answer(handle http.HandlerFunc) Behaviour {
+// newBehaviour returns a Behaviour that responds to every request with `handle`, and never calls the next handler.
+func newBehaviour(handle http.HandlerFunc) Behaviour {
 	return func(http.Handler) http.Handler { return handle }
 }
 
-// Huge responds with a large ConfigMap, or with a list that contains this ConfigMap. The parameter `size` is the
-// approximate size of the ConfigMap in bytes.
-func Huge(size int) Behaviour {
-	return answer(func(w http.ResponseWriter, r *http.Request) {
+// LargeObject responds with a large ConfigMap of about size bytes, or with a list that contains this ConfigMap.
+func LargeObject(size int) Behaviour {
+	return newBehaviour(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		before, after := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"big","namespace":"default"},"data":{"a":"`, `"}}`
-		if Lists(r) {
+		if IsList(r) {
 			before, after = `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[`+before, after+`]}`
 		}
 		_, _ = io.WriteString(w, before)
-		repeat(w, r, "x", size)
+		writeRepeated(w, r, "x", size)
 		_, _ = io.WriteString(w, after)
 	})
 }
 
-// Nodes responds with an object that contains the given number of small values. The decoded values take much more
+// ManyValues responds with an object that contains the given number of small values. The decoded values take much more
 // memory than their text.
-func Nodes(count int) Behaviour {
-	return answer(func(w http.ResponseWriter, r *http.Request) {
+func ManyValues(count int) Behaviour {
+	return newBehaviour(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"many","namespace":"default"},"x":[{}`)
-		repeat(w, r, `,{"":0}`, 7*count)
+		writeRepeated(w, r, `,{"":0}`, 7*count)
 		_, _ = io.WriteString(w, `]}`)
 	})
 }
 
-// Deep responds with an object of the given nesting depth.
-func Deep(depth int) Behaviour {
-	return answer(func(w http.ResponseWriter, _ *http.Request) {
+// DeepObject responds with an object of the given nesting depth.
+func DeepObject(depth int) Behaviour {
+	return newBehaviour(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"deep","namespace":"default"},"x":`+
 			strings.Repeat("[", depth)+strings.Repeat("]", depth)+`}`)
 	})
 }
 
-// repeat writes `piece` again and again. It returns when it has written `size` bytes or the client has disconnected.
-func repeat(w io.Writer, r *http.Request, piece string, size int) {
+// writeRepeated writes `piece` again and again. It returns when it has written `size` bytes or the client has
+// disconnected.
+func writeRepeated(w io.Writer, r *http.Request, piece string, size int) {
 	block := strings.Repeat(piece, max(1, 64<<10/len(piece)))
 	for size > 0 && r.Context().Err() == nil {
 		text := block
@@ -77,23 +77,23 @@ func Gzip() Behaviour {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
-			next.ServeHTTP(&zipped{ResponseWriter: w, zip: zip}, r)
+			next.ServeHTTP(&gzipWriter{ResponseWriter: w, zip: zip}, r)
 			_ = zip.Close()
 		})
 	}
 }
 
-type zipped struct {
+type gzipWriter struct {
 	http.ResponseWriter
 	zip *gzip.Writer
 }
 
-func (z *zipped) Write(p []byte) (int, error) { return z.zip.Write(p) }
+func (z *gzipWriter) Write(p []byte) (int, error) { return z.zip.Write(p) }
 
 // EndlessPages responds to each list request with a page of objects and a continue token for another page. A page
-// contains the given number of objects. The parameter `size` is the approximate size of an object in bytes.
+// contains the given number of objects of about size bytes each.
 func EndlessPages(objects, size int) Behaviour {
-	return answer(func(w http.ResponseWriter, r *http.Request) {
+	return newBehaviour(func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 		var items strings.Builder
 		for i := range objects {
@@ -108,8 +108,8 @@ func EndlessPages(objects, size int) Behaviour {
 	})
 }
 
-// Trickle sends the headers immediately and then the response byte by byte, with a pause between the bytes.
-func Trickle(pause time.Duration) Behaviour {
+// SendSlowly sends the headers immediately and then the response byte by byte, with a pause between the bytes.
+func SendSlowly(pause time.Duration) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			full := httptest.NewRecorder()
@@ -117,7 +117,7 @@ func Trickle(pause time.Duration) Behaviour {
 			maps.Copy(w.Header(), full.Header())
 			w.WriteHeader(full.Code)
 			for _, b := range full.Body.Bytes() {
-				if _, err := w.Write([]byte{b}); err != nil || !flushed(w, r, pause) {
+				if _, err := w.Write([]byte{b}); err != nil || !flushAndWait(w, r, pause) {
 					return
 				}
 			}
@@ -125,8 +125,9 @@ func Trickle(pause time.Duration) Behaviour {
 	}
 }
 
-// flushed flushes the response writer, and then waits for the pause. It reports whether the client is still connected.
-func flushed(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
+// flushAndWait flushes the response writer, and then waits for the pause. It reports whether the client is still
+// connected.
+func flushAndWait(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
 	if http.NewResponseController(w).Flush() != nil {
 		return false
 	}
@@ -136,42 +137,42 @@ func flushed(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
 	case <-timer.C:
 		return true
 	case <-r.Context().Done():
-	case <-Ended(r):
+	case <-ServerClosed(r):
 	}
 	return false
 }
 
-// Silent accepts requests and never responds.
-func Silent() Behaviour {
-	return answer(func(_ http.ResponseWriter, r *http.Request) {
+// NoResponse accepts requests and never responds.
+func NoResponse() Behaviour {
+	return newBehaviour(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-Ended(r):
+		case <-ServerClosed(r):
 		}
 	})
 }
 
-// Expired responds to a watch request with a single event. The event is an error with the code 410 (Gone).
-func Expired() Behaviour {
-	return answer(func(w http.ResponseWriter, _ *http.Request) {
+// WatchExpired responds to a watch request with a single event. The event is an error with the code 410 (Gone).
+func WatchExpired() Behaviour {
+	return newBehaviour(func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]any{"type": "ERROR", "object": status(http.StatusGone, "Expired", "too old resource version")})
 	})
 }
 
-// Ending ends each watch immediately, without an event.
-func Ending() Behaviour {
-	return answer(func(w http.ResponseWriter, _ *http.Request) {
+// EmptyWatch ends each watch immediately, without an event.
+func EmptyWatch() Behaviour {
+	return newBehaviour(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 	})
 }
 
-// Flood responds to a watch request with an endless sequence of new objects, as fast as the client reads them.
-func Flood() Behaviour {
-	return answer(func(w http.ResponseWriter, r *http.Request) {
+// WatchEndlessly responds to a watch request with an endless sequence of new objects, as fast as the client reads them.
+func WatchEndlessly() Behaviour {
+	return newBehaviour(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		var block bytes.Buffer
 		kind := `"kind":"ConfigMap","apiVersion":"v1"`
-		if wantsMetadata(r) {
+		if isMetadataRequest(r) {
 			kind = `"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"`
 		}
 		for i := 0; r.Context().Err() == nil; i++ {
@@ -185,15 +186,15 @@ func Flood() Behaviour {
 	})
 }
 
-// Groups adds the given number of API groups to the discovery responses. If aggregated is true, the server supports
+// AddGroups adds the given number of API groups to the discovery responses. If aggregated is true, the server supports
 // aggregated discovery. Otherwise a client needs a separate request for each group.
-func Groups(count int, aggregated bool) Behaviour {
+func AddGroups(count int, aggregated bool) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			parts := split(r.URL.Path)
+			parts := splitPath(r.URL.Path)
 			switch {
 			case len(parts) == 1 && parts[0] == "apis":
-				groups(w, count, aggregated)
+				writeGroups(w, count, aggregated)
 			case len(parts) == 3 && parts[0] == "apis" && strings.HasPrefix(parts[1], "g"):
 				WriteJSON(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "groupVersion": parts[1] + "/v1", "resources": []any{}})
 			default:
@@ -203,7 +204,7 @@ func Groups(count int, aggregated bool) Behaviour {
 	}
 }
 
-func groups(w http.ResponseWriter, count int, aggregated bool) {
+func writeGroups(w http.ResponseWriter, count int, aggregated bool) {
 	format, list := `{"name":"g%d.example.org","versions":[{"groupVersion":"g%[1]d.example.org/v1","version":"v1"}]}`, `{"kind":"APIGroupList","apiVersion":"v1","groups":[`
 	w.Header().Set("Content-Type", "application/json")
 	if aggregated {
@@ -223,7 +224,7 @@ func groups(w http.ResponseWriter, count int, aggregated bool) {
 
 // Redirect responds with a redirect to location.
 func Redirect(location string) Behaviour {
-	return answer(func(w http.ResponseWriter, r *http.Request) {
+	return newBehaviour(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, location, http.StatusTemporaryRedirect)
 	})
 }

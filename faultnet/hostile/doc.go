@@ -6,8 +6,8 @@
 // test any client.
 //
 //	server := hostile.New(
-//		hostile.When(hostile.Watches, hostile.Expired()),
-//		hostile.When(hostile.Named("big"), hostile.Gzip(), hostile.Huge(120<<20)),
+//		hostile.When(hostile.IsWatch, hostile.WatchExpired()),
+//		hostile.When(hostile.HasName("big"), hostile.Gzip(), hostile.LargeObject(120<<20)),
 //	)
 //	defer server.Close()
 //	kubeconfig := server.Kubeconfig("token")

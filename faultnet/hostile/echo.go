@@ -21,12 +21,12 @@ import (
 
 // Echo responds with an error that quotes strings in the request: the strings in the body, the decoded forms of base64
 // strings in the body, and the token. The strings in the fields data and stringData come first. The function `quote`
-// converts each string to the form in which the error contains it. Quotings returns such functions.
+// converts each string to the form in which the error contains it. QuoteFuncs returns such functions.
 func Echo(code int, quote func(string) string) Behaviour {
-	return answer(func(w http.ResponseWriter, r *http.Request) {
+	return newBehaviour(func(w http.ResponseWriter, r *http.Request) {
 		texts := newSentTexts()
-		texts.note(r)
-		WriteStatus(w, code, "Forbidden", texts.quoted(quote))
+		texts.record(r)
+		WriteStatus(w, code, "Forbidden", texts.formatMessage(quote))
 	})
 }
 
@@ -40,12 +40,12 @@ func EchoLater(match Match, code int, quote func(string) string) Behaviour {
 	note := func(r *http.Request) string {
 		mu.Lock()
 		defer mu.Unlock()
-		name := locate(r.URL.Path).name
+		name := parsePath(r.URL.Path).name
 		if sent[name] == nil {
 			sent[name] = newSentTexts()
 		}
-		sent[name].note(r)
-		return sent[name].quoted(quote)
+		sent[name].record(r)
+		return sent[name].formatMessage(quote)
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,8 +67,8 @@ func newSentTexts() *sentTexts {
 	return &sentTexts{values: map[string]bool{}, others: map[string]bool{}}
 }
 
-// note adds the token and the strings in the body of a request. The body can still be read afterwards.
-func (s *sentTexts) note(r *http.Request) {
+// record adds the token and the strings in the body of a request. The body can still be read afterwards.
+func (s *sentTexts) record(r *http.Request) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		s.others[token] = true
 	}
@@ -80,15 +80,15 @@ func (s *sentTexts) note(r *http.Request) {
 	}
 	for key, value := range body {
 		if key == "data" || key == "stringData" {
-			collect(value, s.values)
+			addStrings(value, s.values)
 			continue
 		}
-		collect(value, s.others)
+		addStrings(value, s.others)
 	}
 }
 
-// quoted returns an error message that quotes the collected strings.
-func (s *sentTexts) quoted(quote func(string) string) string {
+// formatMessage returns an error message that quotes the collected strings.
+func (s *sentTexts) formatMessage(quote func(string) string) string {
 	var message strings.Builder
 	for _, texts := range []map[string]bool{s.values, s.others} {
 		for _, text := range slices.Sorted(maps.Keys(texts)) {
@@ -98,8 +98,8 @@ func (s *sentTexts) quoted(quote func(string) string) string {
 	return message.String()
 }
 
-// collect adds all strings in a JSON value to `texts`.
-func collect(value any, texts map[string]bool) {
+// addStrings adds all strings in a JSON value to `texts`.
+func addStrings(value any, texts map[string]bool) {
 	switch v := value.(type) {
 	case string:
 		texts[v] = true
@@ -108,30 +108,30 @@ func collect(value any, texts map[string]bool) {
 		}
 	case []any:
 		for _, item := range v {
-			collect(item, texts)
+			addStrings(item, texts)
 		}
 	case map[string]any:
 		for _, item := range v {
-			collect(item, texts)
+			addStrings(item, texts)
 		}
 	}
 }
 
-// Quotings returns functions that quote a string in the same way as real servers and webhooks, for example in quotation
-// marks or as JSON. The keys are names for tests.
-func Quotings() map[string]func(string) string {
+// QuoteFuncs returns functions that quote a string in the same way as real servers and webhooks, for example in
+// quotation marks or as JSON. The keys are names for tests.
+func QuoteFuncs() map[string]func(string) string {
 	return map[string]func(string) string{
 		"plain":               func(s string) string { return s },
 		"single quotes":       func(s string) string { return "'" + s + "'" },
 		"Go":                  strconv.Quote,
 		"Go, ASCII":           strconv.QuoteToASCII,
-		"JSON":                func(s string) string { return jsonText(s, true) },
-		"JSON without HTML":   func(s string) string { return jsonText(s, false) },
-		"JSON in JSON":        func(s string) string { return jsonText(jsonText(s, true), true) },
-		"JSON in Go":          func(s string) string { return strconv.Quote(jsonText(s, true)) },
-		"YAML block":          func(s string) string { return "|\n" + indented(s, "  ") },
-		"YAML block, deep":    func(s string) string { return "|-\n" + indented(s, "        ") },
-		"YAML folded":         func(s string) string { return ">\n" + indented(strings.ReplaceAll(s, "\n", "\n\n"), "  ") },
+		"JSON":                func(s string) string { return encodeString(s, true) },
+		"JSON without HTML":   func(s string) string { return encodeString(s, false) },
+		"JSON in JSON":        func(s string) string { return encodeString(encodeString(s, true), true) },
+		"JSON in Go":          func(s string) string { return strconv.Quote(encodeString(s, true)) },
+		"YAML block":          func(s string) string { return "|\n" + indentLines(s, "  ") },
+		"YAML block, deep":    func(s string) string { return "|-\n" + indentLines(s, "        ") },
+		"YAML folded":         func(s string) string { return ">\n" + indentLines(strings.ReplaceAll(s, "\n", "\n\n"), "  ") },
 		"YAML single quotes":  func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" },
 		"spaces for lines":    func(s string) string { return strings.ReplaceAll(s, "\n", " ") },
 		"one line":            func(s string) string { return strings.Join(strings.Fields(s), " ") },
@@ -146,7 +146,7 @@ func Quotings() map[string]func(string) string {
 	}
 }
 
-func jsonText(s string, escapeHTML bool) string {
+func encodeString(s string, escapeHTML bool) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(escapeHTML)
@@ -156,10 +156,10 @@ func jsonText(s string, escapeHTML bool) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-func indented(s, by string) string { return by + strings.ReplaceAll(s, "\n", "\n"+by) }
+func indentLines(s, by string) string { return by + strings.ReplaceAll(s, "\n", "\n"+by) }
 
-// ForeignUIDs replaces the UID of each object in responses of the next handler.
-func ForeignUIDs(uid string) Behaviour {
+// ReplaceUIDs replaces the UID of each object in responses of the next handler.
+func ReplaceUIDs(uid string) Behaviour {
 	return Rewrite(func(body []byte) []byte {
 		var tree any
 		if json.Unmarshal(body, &tree) != nil {

@@ -23,13 +23,13 @@ import (
 // with an error that its resourceVersion is too old.
 func Example() {
 	server := hostile.New(
-		hostile.When(hostile.Watches, hostile.Expired()),
-		hostile.When(hostile.Named("big"), hostile.Gzip(), hostile.Huge(120<<20)),
+		hostile.When(hostile.IsWatch, hostile.WatchExpired()),
+		hostile.When(hostile.HasName("big"), hostile.Gzip(), hostile.LargeObject(120<<20)),
 	)
 	defer server.Close()
 	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9, Limits: targets.Limits{Object: 1 << 20}})
 	defer pool.Close()
-	c, err := pool.Get(context.Background(), targetOf(server, "token"))
+	c, err := pool.Get(context.Background(), newTarget(server, "token"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,7 +44,7 @@ func Example() {
 	// the response of the target has more than 1048576 bytes, the limit for one object (targets.Limits.Object or the flag --target-limit-object raises this limit)
 }
 
-// The server quotes the strings in each request, in every form that Quotings provides. Nevertheless, no error of the
+// The server quotes the strings in each request, in every form that QuoteFuncs provides. Nevertheless, no error of the
 // client contains the token of the Target.
 func ExampleEcho() {
 	const token = "a-very-secret-token"
@@ -58,9 +58,9 @@ func ExampleEcho() {
 		return c.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
 	}
 	quoted := 0
-	for name, quote := range hostile.Quotings() {
-		server := hostile.New(hostile.When(hostile.Writes, hostile.Echo(http.StatusForbidden, quote)))
-		err := create(targetOf(server, token))
+	for name, quote := range hostile.QuoteFuncs() {
+		server := hostile.New(hostile.When(hostile.IsWrite, hostile.Echo(http.StatusForbidden, quote)))
+		err := create(newTarget(server, token))
 		if err == nil || strings.Contains(err.Error(), quote(token)) {
 			fmt.Printf("%s: %v\n", name, err)
 		}
@@ -72,8 +72,8 @@ func ExampleEcho() {
 	// true
 }
 
-// targetOf returns a resolved Target that contains a kubeconfig for the server.
-func targetOf(server *hostile.Server, token string) *lsv1alpha1.ResolvedTarget {
+// newTarget returns a resolved Target that contains a kubeconfig for the server.
+func newTarget(server *hostile.Server, token string) *lsv1alpha1.ResolvedTarget {
 	return &lsv1alpha1.ResolvedTarget{
 		Target: &lsv1alpha1.Target{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hostile"},

@@ -50,7 +50,7 @@ type Server struct {
 	mu       sync.Mutex
 	requests []Request
 	open     int // number of requests in progress
-	most     int
+	maxOpen  int
 }
 
 // Request is what a server records about a request.
@@ -63,7 +63,7 @@ type Request struct {
 func New(behaviours ...Behaviour) *Server {
 	s := &Server{ended: make(chan struct{})}
 	handler := When(func(*http.Request) bool { return true }, behaviours...)(newStore())
-	s.http = httptest.NewUnstartedServer(s.count(handler))
+	s.http = httptest.NewUnstartedServer(s.recordRequests(handler))
 	s.http.EnableHTTP2 = true
 	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.http.StartTLS()
@@ -96,8 +96,8 @@ users: [{name: faultnet, user: {token: %q}}]
 `, s.URL, base64.StdEncoding.EncodeToString(s.CA()), token)
 }
 
-// Count returns the number of recorded requests that match. If match is nil, it counts all recorded requests.
-func (s *Server) Count(match func(Request) bool) int {
+// CountRequests returns the number of recorded requests that match. If match is nil, it counts all recorded requests.
+func (s *Server) CountRequests(match func(Request) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	count := 0
@@ -109,31 +109,31 @@ func (s *Server) Count(match func(Request) bool) int {
 	return count
 }
 
-// MostAtOnce returns the largest number of requests that were in progress at the same time.
-func (s *Server) MostAtOnce() int {
+// MaxConcurrentRequests returns the largest number of requests that were in progress at the same time.
+func (s *Server) MaxConcurrentRequests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.most
+	return s.maxOpen
 }
 
 // maxRequests is the maximum number of recorded requests. Without a limit, a client that sends requests in a loop would
 // fill the memory of the test.
 const maxRequests = 1_000_000
 
-func (s *Server) count(next http.Handler) http.Handler {
+func (s *Server) recordRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		if len(s.requests) < maxRequests {
 			s.requests = append(s.requests, Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery})
 		}
 		s.open++
-		s.most = max(s.most, s.open)
+		s.maxOpen = max(s.maxOpen, s.open)
 		s.mu.Unlock()
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.open--
 		}()
-		next.ServeHTTP(w, r.WithContext(withEnd(r.Context(), s.ended)))
+		next.ServeHTTP(w, r.WithContext(withServerClosed(r.Context(), s.ended)))
 	})
 }

@@ -46,7 +46,7 @@ func start(t *testing.T, behaviours ...hostile.Behaviour) (*hostile.Server, func
 	}
 }
 
-func text(t *testing.T, resp *http.Response) string {
+func readBody(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -82,16 +82,16 @@ func TestServer(t *testing.T) {
 	next("BOOKMARK", "")
 	send(http.MethodPatch, secrets+"/a", `{"data":{"k":"dg=="}}`)
 	next("MODIFIED", "a")
-	if got := text(t, send(http.MethodGet, "/api/v1/secrets?labelSelector=x%3Dy", "")); !strings.Contains(got, `"dg=="`) || !strings.Contains(got, `"x":"y"`) {
+	if got := readBody(t, send(http.MethodGet, "/api/v1/secrets?labelSelector=x%3Dy", "")); !strings.Contains(got, `"dg=="`) || !strings.Contains(got, `"x":"y"`) {
 		t.Errorf("list: %s", got)
 	}
-	if got := text(t, send(http.MethodGet, secrets+"?labelSelector=x%3Dz", "")); strings.Contains(got, `"dg=="`) {
+	if got := readBody(t, send(http.MethodGet, secrets+"?labelSelector=x%3Dz", "")); strings.Contains(got, `"dg=="`) {
 		t.Errorf("another label: %s", got)
 	}
 	send(http.MethodDelete, secrets+"/a", "")
 	next("DELETED", "a")
-	if n := s.Count(func(r hostile.Request) bool { return r.Method == http.MethodPatch }); n != 2 || s.MostAtOnce() < 2 {
-		t.Errorf("%d patches, %d at once", n, s.MostAtOnce())
+	if n := s.CountRequests(func(r hostile.Request) bool { return r.Method == http.MethodPatch }); n != 2 || s.MaxConcurrentRequests() < 2 {
+		t.Errorf("%d patches, %d at once", n, s.MaxConcurrentRequests())
 	}
 	if got := string(s.Kubeconfig("t")); !strings.Contains(got, s.URL) || !strings.Contains(got, `token: "t"`) {
 		t.Errorf("kubeconfig %s", got)
@@ -104,37 +104,37 @@ func TestBehaviours(t *testing.T) {
 		path      string
 		good      func(*http.Response, string) bool
 	}{
-		"Huge":        {hostile.Huge(1 << 20), secrets + "/a", func(_ *http.Response, body string) bool { return len(body) > 1<<20 && json.Valid([]byte(body)) }},
-		"a huge list": {hostile.Huge(1 << 10), secrets, func(_ *http.Response, body string) bool { return strings.Contains(body, "ConfigMapList") }},
-		"Gzip":        {hostile.When(hostile.All, hostile.Gzip(), hostile.Huge(1<<20)), secrets + "/a", func(r *http.Response, body string) bool { return r.Uncompressed && len(body) > 1<<20 }},
-		"Nodes": {hostile.Nodes(1000), secrets + "/a", func(_ *http.Response, body string) bool {
+		"Huge":        {hostile.LargeObject(1 << 20), secrets + "/a", func(_ *http.Response, body string) bool { return len(body) > 1<<20 && json.Valid([]byte(body)) }},
+		"a huge list": {hostile.LargeObject(1 << 10), secrets, func(_ *http.Response, body string) bool { return strings.Contains(body, "ConfigMapList") }},
+		"Gzip":        {hostile.When(hostile.MatchAll, hostile.Gzip(), hostile.LargeObject(1<<20)), secrets + "/a", func(r *http.Response, body string) bool { return r.Uncompressed && len(body) > 1<<20 }},
+		"Nodes": {hostile.ManyValues(1000), secrets + "/a", func(_ *http.Response, body string) bool {
 			return strings.Count(body, "{") > 1000 && json.Valid([]byte(body))
 		}},
-		"Deep": {hostile.Deep(1000), secrets + "/a", func(_ *http.Response, body string) bool {
+		"Deep": {hostile.DeepObject(1000), secrets + "/a", func(_ *http.Response, body string) bool {
 			return strings.Count(body, "[") == 1000 && json.Valid([]byte(body))
 		}},
 		"EndlessPages": {hostile.EndlessPages(3, 10), secrets + "?continue=7", func(_ *http.Response, body string) bool {
 			return strings.Contains(body, `"continue":"8"`) && strings.Count(body, `"uid"`) == 3
 		}},
-		"Trickle": {hostile.Trickle(time.Microsecond), "/version", func(_ *http.Response, body string) bool { return json.Valid([]byte(body)) }},
-		"Expired": {hostile.Expired(), secrets + "?watch=1", func(r *http.Response, body string) bool {
+		"Trickle": {hostile.SendSlowly(time.Microsecond), "/version", func(_ *http.Response, body string) bool { return json.Valid([]byte(body)) }},
+		"Expired": {hostile.WatchExpired(), secrets + "?watch=1", func(r *http.Response, body string) bool {
 			return r.StatusCode == 200 && strings.Contains(body, `"code":410`)
 		}},
-		"Ending": {hostile.Ending(), secrets + "?watch=1", func(r *http.Response, body string) bool { return r.StatusCode == 200 && body == "" }},
-		"Groups": {hostile.Groups(50, false), "/apis", func(_ *http.Response, body string) bool {
+		"Ending": {hostile.EmptyWatch(), secrets + "?watch=1", func(r *http.Response, body string) bool { return r.StatusCode == 200 && body == "" }},
+		"Groups": {hostile.AddGroups(50, false), "/apis", func(_ *http.Response, body string) bool {
 			return strings.Count(body, "groupVersion") == 50 && json.Valid([]byte(body))
 		}},
-		"aggregated": {hostile.Groups(50, true), "/apis", func(_ *http.Response, body string) bool {
+		"aggregated": {hostile.AddGroups(50, true), "/apis", func(_ *http.Response, body string) bool {
 			return strings.Count(body, "freshness") == 50 && json.Valid([]byte(body))
 		}},
 		"Redirect":    {hostile.Redirect("https://example.com"), "/version", func(r *http.Response, _ string) bool { return r.Header.Get("Location") == "https://example.com" }},
 		"ContentType": {hostile.ContentType("text/html"), "/version", func(r *http.Response, _ string) bool { return r.Header.Get("Content-Type") == "text/html" }},
-		"When":        {hostile.When(hostile.Watches, hostile.Silent()), "/version", func(_ *http.Response, body string) bool { return strings.Contains(body, "gitVersion") }},
+		"When":        {hostile.When(hostile.IsWatch, hostile.NoResponse()), "/version", func(_ *http.Response, body string) bool { return strings.Contains(body, "gitVersion") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, send := start(t, tc.behaviour)
 			resp := send(http.MethodGet, tc.path, "")
-			if body := text(t, resp); !tc.good(resp, body) {
+			if body := readBody(t, resp); !tc.good(resp, body) {
 				t.Errorf("%s: %.300s", resp.Status, body)
 			}
 		})
@@ -143,11 +143,11 @@ func TestBehaviours(t *testing.T) {
 
 // TestEcho checks that Echo uses the given function to quote the strings in a request.
 func TestEcho(t *testing.T) {
-	if n := len(hostile.Quotings()); n < 20 {
+	if n := len(hostile.QuoteFuncs()); n < 20 {
 		t.Errorf("%d quotings, want 20", n)
 	}
-	for name, quote := range hostile.Quotings() {
-		_, send := start(t, hostile.When(hostile.Writes, hostile.Echo(http.StatusForbidden, quote)))
+	for name, quote := range hostile.QuoteFuncs() {
+		_, send := start(t, hostile.When(hostile.IsWrite, hostile.Echo(http.StatusForbidden, quote)))
 		resp := send(http.MethodPost, secrets, `{"stringData":{"a":"p&<\"'w"},"data":{"b":"czNjcjN0Cg=="}}`)
 		var status struct{ Message string }
 		if err := json.NewDecoder(resp.Body).Decode(&status); err != nil || resp.StatusCode != http.StatusForbidden {
@@ -172,17 +172,17 @@ func TestEchoInLaterError(t *testing.T) {
 		}
 	}
 	resp := send(http.MethodPatch, strings.Replace(secrets, "secrets", "configmaps", 1)+"/a", `{}`)
-	got := text(t, resp)
+	got := readBody(t, resp)
 	if resp.StatusCode != http.StatusForbidden || !strings.Contains(got, `S3CR3T`) || !strings.Contains(got, "OF A") || strings.Contains(got, "OF B") {
 		t.Errorf("%s: %s", resp.Status, got)
 	}
 }
 
 func TestForeignUIDs(t *testing.T) {
-	_, send := start(t, hostile.ForeignUIDs("another"))
+	_, send := start(t, hostile.ReplaceUIDs("another"))
 	send(http.MethodPatch, secrets+"/a", `{"metadata":{"name":"a"}}`)
 	for _, path := range []string{secrets + "/a", secrets} {
-		if got := text(t, send(http.MethodGet, path, "")); !strings.Contains(got, `"uid":"another"`) || strings.Contains(got, "00000000-0000") {
+		if got := readBody(t, send(http.MethodGet, path, "")); !strings.Contains(got, `"uid":"another"`) || strings.Contains(got, "00000000-0000") {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
@@ -191,7 +191,7 @@ func TestForeignUIDs(t *testing.T) {
 // TestEndlessResponseStops checks that an endless response ends when the client disconnects or the server is closed.
 func TestEndlessResponseStops(t *testing.T) {
 	for name, behaviour := range map[string]hostile.Behaviour{
-		"Silent": hostile.Silent(), "Trickle": hostile.Trickle(time.Hour), "Flood": hostile.Flood(),
+		"Silent": hostile.NoResponse(), "Trickle": hostile.SendSlowly(time.Hour), "Flood": hostile.WatchEndlessly(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := start(t, behaviour)

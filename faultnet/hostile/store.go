@@ -23,7 +23,7 @@ var kinds = map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "n
 // defaults, managed fields or admission. A server-side apply merges the body into the object.
 type store struct {
 	mu      sync.Mutex
-	objects map[place]map[string]any
+	objects map[location]map[string]any
 	version int
 	changed chan struct{} // closed at the next change
 	log     []event
@@ -31,39 +31,39 @@ type store struct {
 
 // event is a change of an object.
 type event struct {
-	kind    string
-	at      place
-	version int
-	object  map[string]any
+	kind     string
+	location location
+	version  int
+	object   map[string]any
 }
 
 func newStore() *store {
-	return &store{objects: map[place]map[string]any{}, version: 1, changed: make(chan struct{})}
+	return &store{objects: map[location]map[string]any{}, version: 1, changed: make(chan struct{})}
 }
 
 type endKey struct{}
 
-func withEnd(ctx context.Context, ended <-chan struct{}) context.Context {
+func withServerClosed(ctx context.Context, ended <-chan struct{}) context.Context {
 	return context.WithValue(ctx, endKey{}, ended)
 }
 
-// Ended returns a channel that is closed when the server that received the request is closed. A Behaviour that blocks
-// must return when this channel is closed.
-func Ended(r *http.Request) <-chan struct{} {
+// ServerClosed returns a channel that is closed when the server that received the request is closed. A Behaviour that
+// blocks must return when this channel is closed.
+func ServerClosed(r *http.Request) <-chan struct{} {
 	ended, _ := r.Context().Value(endKey{}).(<-chan struct{})
 	return ended
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at := locate(r.URL.Path)
+	at := parsePath(r.URL.Path)
 	switch {
 	case r.URL.Path == "/version":
 		WriteJSON(w, http.StatusOK, map[string]any{"gitVersion": "v1.36.0", "major": "1", "minor": "36"})
-	case Discovery(r):
-		s.discover(w, r)
+	case IsDiscovery(r):
+		s.serveDiscovery(w, r)
 	case kinds[at.resource] == "":
 		WriteStatus(w, http.StatusNotFound, "NotFound", "there is no such resource")
-	case Watches(r):
+	case IsWatch(r):
 		s.watch(w, r, at)
 	case r.Method == http.MethodGet && at.name == "":
 		s.list(w, r, at)
@@ -92,7 +92,7 @@ func status(code int, reason, message string) map[string]any {
 	return map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": message}
 }
 
-func (s *store) discover(w http.ResponseWriter, r *http.Request) {
+func (s *store) serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/api" && r.URL.Path != "/apis" {
 		WriteStatus(w, http.StatusNotFound, "NotFound", "there is no such group")
 		return
@@ -121,7 +121,7 @@ func group(name string, kinds map[string]string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": name}, "versions": []any{map[string]any{"version": "v1", "freshness": "Current", "resources": resources}}}
 }
 
-func (s *store) get(w http.ResponseWriter, r *http.Request, at place) {
+func (s *store) get(w http.ResponseWriter, r *http.Request, at location) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	obj, found := s.objects[at]
@@ -129,32 +129,32 @@ func (s *store) get(w http.ResponseWriter, r *http.Request, at place) {
 		WriteStatus(w, http.StatusNotFound, "NotFound", at.resource+" "+strconv.Quote(at.name)+" not found")
 		return
 	}
-	WriteJSON(w, http.StatusOK, shown(r, obj))
+	WriteJSON(w, http.StatusOK, selectMetadata(r, obj))
 }
 
-// shown returns an object in the form that the request asks for: the complete object, or only the metadata.
-func shown(r *http.Request, obj map[string]any) map[string]any {
-	if !wantsMetadata(r) {
+// selectMetadata returns an object in the form that the request asks for: the complete object, or only the metadata.
+func selectMetadata(r *http.Request, obj map[string]any) map[string]any {
+	if !isMetadataRequest(r) {
 		return obj
 	}
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 }
 
-func wantsMetadata(r *http.Request) bool {
+func isMetadataRequest(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
 }
 
-func (s *store) list(w http.ResponseWriter, r *http.Request, at place) {
+func (s *store) list(w http.ResponseWriter, r *http.Request, at location) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	items := []any{}
 	for where, obj := range s.objects {
 		if where.resource == at.resource && (at.namespace == "" || at.namespace == where.namespace) && isSelected(r, obj) {
-			items = append(items, shown(r, obj))
+			items = append(items, selectMetadata(r, obj))
 		}
 	}
 	kind, version := kinds[at.resource]+"List", "v1"
-	if wantsMetadata(r) {
+	if isMetadataRequest(r) {
 		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
 	WriteJSON(w, http.StatusOK, map[string]any{
@@ -178,7 +178,7 @@ func isSelected(r *http.Request, obj map[string]any) bool {
 }
 
 // put creates or updates an object.
-func (s *store) put(w http.ResponseWriter, r *http.Request, at place) {
+func (s *store) put(w http.ResponseWriter, r *http.Request, at location) {
 	var body map[string]any
 	text, err := io.ReadAll(io.LimitReader(r.Body, 8<<20))
 	if err != nil || json.Unmarshal(text, &body) != nil {
@@ -216,7 +216,7 @@ func (s *store) put(w http.ResponseWriter, r *http.Request, at place) {
 	if at.namespace != "" {
 		meta["namespace"] = at.namespace
 	}
-	s.note(kind, at, body)
+	s.recordChange(kind, at, body)
 	WriteJSON(w, code, body)
 }
 
@@ -238,7 +238,7 @@ func merge(old, change map[string]any) map[string]any {
 	return out
 }
 
-func (s *store) remove(w http.ResponseWriter, at place) {
+func (s *store) remove(w http.ResponseWriter, at location) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	obj, found := s.objects[at]
@@ -246,12 +246,12 @@ func (s *store) remove(w http.ResponseWriter, at place) {
 		WriteStatus(w, http.StatusNotFound, "NotFound", at.resource+" "+strconv.Quote(at.name)+" not found")
 		return
 	}
-	s.note("DELETED", at, maps.Clone(obj))
+	s.recordChange("DELETED", at, maps.Clone(obj))
 	WriteJSON(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 }
 
-// note stores a change of an object and wakes up the watches. The caller holds the lock.
-func (s *store) note(kind string, at place, obj map[string]any) {
+// recordChange stores a change of an object and wakes up the watches. The caller holds the lock.
+func (s *store) recordChange(kind string, at location, obj map[string]any) {
 	s.version++
 	meta, _ := obj["metadata"].(map[string]any)
 	meta = maps.Clone(meta) // watches may still send the previous metadata
@@ -261,23 +261,23 @@ func (s *store) note(kind string, at place, obj map[string]any) {
 	if kind == "DELETED" {
 		delete(s.objects, at)
 	}
-	s.log = append(s.log, event{kind: kind, at: at, version: s.version, object: maps.Clone(obj)})
+	s.log = append(s.log, event{kind: kind, location: at, version: s.version, object: maps.Clone(obj)})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // watch sends the changes after the resourceVersion in the request. If the request has no resourceVersion, it first
 // sends all objects.
-func (s *store) watch(w http.ResponseWriter, r *http.Request, at place) {
+func (s *store) watch(w http.ResponseWriter, r *http.Request, at location) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	out := json.NewEncoder(w)
-	seen, next := s.begin(r, at)
+	seen, next := s.startWatch(r, at)
 	for {
 		s.mu.Lock()
 		for _, e := range s.log {
-			if e.version > seen && e.at.resource == at.resource && (at.namespace == "" || at.namespace == e.at.namespace) {
-				next = append(next, map[string]any{"type": e.kind, "object": shown(r, e.object)})
+			if e.version > seen && e.location.resource == at.resource && (at.namespace == "" || at.namespace == e.location.namespace) {
+				next = append(next, map[string]any{"type": e.kind, "object": selectMetadata(r, e.object)})
 			}
 		}
 		seen = s.version
@@ -294,14 +294,14 @@ func (s *store) watch(w http.ResponseWriter, r *http.Request, at place) {
 		case <-changed:
 		case <-r.Context().Done():
 			return
-		case <-Ended(r):
+		case <-ServerClosed(r):
 			return
 		}
 	}
 }
 
-// begin returns the version at which a watch begins, and the first events of the watch.
-func (s *store) begin(r *http.Request, at place) (seen int, first []any) {
+// startWatch returns the version at which a watch begins, and the first events of the watch.
+func (s *store) startWatch(r *http.Request, at location) (seen int, first []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if from, err := strconv.Atoi(r.URL.Query().Get("resourceVersion")); err == nil && from > 0 && r.URL.Query().Get("sendInitialEvents") != "true" {
@@ -309,17 +309,17 @@ func (s *store) begin(r *http.Request, at place) (seen int, first []any) {
 	}
 	for where, obj := range s.objects {
 		if where.resource == at.resource && (at.namespace == "" || at.namespace == where.namespace) && isSelected(r, obj) {
-			first = append(first, map[string]any{"type": "ADDED", "object": shown(r, obj)})
+			first = append(first, map[string]any{"type": "ADDED", "object": selectMetadata(r, obj)})
 		}
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
-		first = append(first, map[string]any{"type": "BOOKMARK", "object": shown(r, bookmark(at, s.version))})
+		first = append(first, map[string]any{"type": "BOOKMARK", "object": selectMetadata(r, bookmark(at, s.version))})
 	}
 	return s.version, first
 }
 
 // bookmark returns the event that marks the end of the existing objects in a streamed list.
-func bookmark(at place, version int) map[string]any {
+func bookmark(at location, version int) map[string]any {
 	return map[string]any{
 		"kind": kinds[at.resource], "apiVersion": "v1",
 		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version), "annotations": map[string]any{"k8s.io/initial-events-end": "true"}},

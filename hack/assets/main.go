@@ -31,7 +31,7 @@ func main() {
 
 func find(ctx context.Context, args []string) (string, error) {
 	if len(args) == 1 && args[0] == "landscaper" {
-		return landscaper.Programs(ctx, nil)
+		return landscaper.FindPrograms(ctx, nil)
 	}
-	return controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true})
+	return controlplane.FindAssets(ctx, controlplane.AssetsOptions{ControllerManager: true})
 }

@@ -8,10 +8,10 @@
 //	go -C hack run ./evidence count EVENTS...
 //
 // EVENTS is a directory with the output of `go test -json`. The subcommand `check` needs the results of all tests. It
-// fails if a test was skipped, if no test of a promise ran and passed, if a test has the ID of an unknown promise in its
-// name, or if docs/evidence.txt differs from the results. The subcommand `update` replaces the entries of those packages
-// whose tests ran and passed. The subcommand `count` prints the failures, and how many tests passed, failed and were
-// skipped. Run the command in the directory hack.
+// fails if a test was skipped, if no test of a promise ran and passed, if a test has the ID of an unknown promise in
+// its name, or if docs/evidence.txt differs from the results. The subcommand `update` replaces the entries of those
+// packages whose tests ran and passed. The subcommand `count` prints the failures, and how many tests passed, failed
+// and were skipped. Run the command in the directory hack.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) > 1 && args[0] == "count" {
-		return count(args[1:])
+		return printTotals(args[1:])
 	}
 	if len(args) != 2 || args[0] != "check" && args[0] != "update" {
 		return errors.New("want `check`, `update` or `count`, and the directory of the events")
@@ -49,11 +49,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	promises, err := evidence.Promises(doc)
+	promises, err := evidence.ParsePromises(doc)
 	if err != nil {
 		return fmt.Errorf("%s: %w", promisesFile, err)
 	}
-	reports, skipped, err := evidence.Collect(root, args[1])
+	reports, skipped, err := evidence.ReadReports(root, args[1])
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func run(args []string) error {
 	return os.WriteFile(evidenceFile, evidence.Format(proofs), 0o644)
 }
 
-// count prints the failures and the totals of the events in directories.
-func count(dirs []string) error {
-	totals, err := evidence.Count(root, dirs...)
+// printTotals prints the failures and the totals of the events in directories.
+func printTotals(dirs []string) error {
+	totals, err := evidence.ReadTotals(root, dirs...)
 	if err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func isGone(p evidence.Proof) bool {
 // evidence file.
 func check(promises []string, file, reported []evidence.Proof) error {
 	faults := evidence.Check(promises, reported)
-	for _, p := range evidence.Missing(file, reported) {
+	for _, p := range evidence.ListMissing(file, reported) {
 		faults = append(faults, fmt.Sprintf("%s does not contain %s: %s in %s", evidenceFile, p.ID, p.Test, p.Package))
 	}
-	for _, p := range evidence.Missing(reported, file) {
+	for _, p := range evidence.ListMissing(reported, file) {
 		faults = append(faults, fmt.Sprintf("%s contains %s: %s in %s, but this test did not run and pass", evidenceFile, p.ID, p.Test, p.Package))
 	}
 	if len(faults) > 0 {

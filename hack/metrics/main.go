@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command metrics prints measurements of the code. For each measurement, it prints the value and the largest entries. The
-// measurements describe the code and are not limits.
+// Command metrics prints measurements of the code. For each measurement, it prints the value and the largest entries.
+// The measurements describe the code and are not limits.
 //
 //	go -C hack run ./metrics [directory]
 //	go -C hack run ./metrics words > hack/metrics/words.txt
@@ -13,8 +13,8 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"strings"
+
+	"github.com/deployerkit/deployerkit/hack/internal/gitfiles"
 )
 
 func main() {
@@ -33,17 +33,15 @@ func main() {
 }
 
 func run(root string) error {
-	git := exec.Command("git", "ls-files")
-	git.Dir, git.Stderr = root, os.Stderr
-	out, err := git.Output()
-	if err != nil {
-		return fmt.Errorf("list the files: %w", err)
-	}
-	r, err := read(root, strings.Fields(string(out)))
+	names, err := gitfiles.List(root)
 	if err != nil {
 		return err
 	}
-	for _, m := range r.measures() {
+	r, err := read(root, names)
+	if err != nil {
+		return err
+	}
+	for _, m := range r.newMeasures() {
 		m.print(os.Stdout)
 	}
 	return nil

@@ -44,12 +44,12 @@ var (
 	notPublic = regexp.MustCompile(`(?:^|/)(?:declarativetest|faultnet|landscapertest|internal)(?:/|$)|^(?:cmd|examples|hack|test)/`)
 )
 
-// rareFirstWords counts the functions whose name begins with a word that is rare in Kubernetes code, by this word.
-func (r *repository) rareFirstWords() (out []entry) {
+// listRareFirstWords counts the functions whose name begins with a word that is rare in Kubernetes code, by this word.
+func (r *repository) listRareFirstWords() (out []entry) {
 	rare := map[string]int{}
 	for _, p := range r.packages {
 		for _, name := range p.functions {
-			if word := firstWord(name); !isCommon[word] {
+			if word := getFirstWord(name); !isCommon[word] {
 				rare[word]++
 			}
 		}
@@ -60,12 +60,12 @@ func (r *repository) rareFirstWords() (out []entry) {
 	return out
 }
 
-func (r *repository) measures() []measure {
+func (r *repository) newMeasures() []measure {
 	var methods, fields, files, exported, lines, functions, comments, guides []entry
 	for dir, p := range r.packages {
 		for name, t := range p.types {
 			at := dir + "." + name
-			methods = append(methods, entry{at, len(r.methods(reference{dir, name}, map[reference]bool{}))})
+			methods = append(methods, entry{at, len(r.findMethods(reference{dir, name}, map[reference]bool{}))})
 			if !configuration.MatchString(name) {
 				fields = append(fields, entry{at, t.fields})
 			}
@@ -84,14 +84,14 @@ func (r *repository) measures() []measure {
 		guides = append(guides, entry{file, n})
 	}
 	all := sum("functions", functions)
-	rarely := sum("percent of the functions begin with a word that is rare in Kubernetes code", r.rareFirstWords())
+	rarely := sum("percent of the functions begin with a word that is rare in Kubernetes code", r.listRareFirstWords())
 	rarely.got = (rarely.got*100 + all.got/2) / max(1, all.got)
 	return []measure{
-		greatest("methods of one type", methods),
-		greatest("fields of one struct", fields),
-		greatest("files of one package", files),
-		greatest("exported names of one package", exported),
-		greatest("lines of code of one package", lines),
+		maxOf("methods of one type", methods),
+		maxOf("fields of one struct", fields),
+		maxOf("files of one package", files),
+		maxOf("exported names of one package", exported),
+		maxOf("lines of code of one package", lines),
 		{name: "files in the repository", got: r.files},
 		sum("exported names outside the test kits", exported),
 		sum("lines of code", lines),
@@ -107,8 +107,9 @@ func isPublic(dir string, p *pkg) bool {
 	return !p.main && !notPublic.MatchString(dir)
 }
 
-// methods returns the methods of a type, including methods that are promoted from embedded types of this repository.
-func (r *repository) methods(at reference, seen map[reference]bool) map[string]bool {
+// findMethods returns the methods of a type, including methods that are promoted from embedded types of this
+// repository.
+func (r *repository) findMethods(at reference, seen map[reference]bool) map[string]bool {
 	out := map[string]bool{}
 	p := r.packages[path.Clean(at.dir)]
 	if p == nil || p.types[at.name] == nil || seen[at] {
@@ -120,15 +121,15 @@ func (r *repository) methods(at reference, seen map[reference]bool) map[string]b
 		out[name] = true
 	}
 	for _, e := range t.embedded {
-		for name := range r.methods(e, seen) {
+		for name := range r.findMethods(e, seen) {
 			out[name] = true
 		}
 	}
 	return out
 }
 
-// greatest returns a measure whose value is the largest entry.
-func greatest(name string, entries []entry) measure {
+// maxOf returns a measure whose value is the largest entry.
+func maxOf(name string, entries []entry) measure {
 	sort(entries)
 	m := measure{name: name, worst: entries}
 	if len(entries) > 0 {

@@ -88,7 +88,7 @@ func TestMeasures(t *testing.T) {
 		"coined phrases in comments": {5, "top/top.go"},
 		"coined phrases in guides":   {3, "guide.md"},
 	}
-	for _, m := range r.measures() {
+	for _, m := range r.newMeasures() {
 		worst := ""
 		if len(m.worst) > 0 {
 			worst = m.worst[0].what
@@ -107,12 +107,12 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-func TestFirstWord(t *testing.T) {
+func TestGetFirstWord(t *testing.T) {
 	cases := map[string]string{
 		"New": "new", "NewReader": "new", "isOurs": "is", "HTTPClient": "http", "URL": "url", "x": "x", "toJSON": "to", "AsHTTP": "as", "go2": "go2",
 	}
 	for name, want := range cases {
-		if got := firstWord(name); got != want {
+		if got := getFirstWord(name); got != want {
 			t.Errorf("firstWord(%q) = %q, want %q", name, got, want)
 		}
 	}

@@ -34,11 +34,11 @@ type pkg struct {
 	exported []string
 	// functions contains the names of the functions and methods.
 	functions []string
-	types     map[string]*typ
+	types     map[string]*typeInfo
 }
 
-// typ is a declared type.
-type typ struct {
+// typeInfo is a declared type.
+type typeInfo struct {
 	methods  map[string]bool // for an interface, the methods that it requires; otherwise, the methods that the type declares
 	fields   int
 	embedded []reference
@@ -87,12 +87,12 @@ func (r *repository) add(file string, text []byte) error {
 	dir := path.Dir(file)
 	p := r.packages[dir]
 	if p == nil {
-		p = &pkg{phrases: map[string]int{}, types: map[string]*typ{}}
+		p = &pkg{phrases: map[string]int{}, types: map[string]*typeInfo{}}
 		r.packages[dir] = p
 	}
 	p.files++
 	p.main = f.Name.Name == "main"
-	p.lines += codeLines(fset, text)
+	p.lines += numCodeLines(fset, text)
 	for _, group := range f.Comments {
 		var words []string
 		for _, c := range group.List {
@@ -100,15 +100,15 @@ func (r *repository) add(file string, text []byte) error {
 		}
 		p.phrases[file] += len(phrases.Coined.FindAllString(strings.Join(words, ""), -1))
 	}
-	imports := importsOf(f)
+	imports := readImports(f)
 	for _, decl := range f.Decls {
-		p.declare(decl, dir, imports)
+		p.addDeclaration(decl, dir, imports)
 	}
 	return nil
 }
 
-// codeLines returns the number of lines that contain a token other than a comment.
-func codeLines(fset *token.FileSet, text []byte) int {
+// numCodeLines returns the number of lines that contain a token other than a comment.
+func numCodeLines(fset *token.FileSet, text []byte) int {
 	var s scanner.Scanner
 	file := fset.AddFile("", fset.Base(), len(text))
 	s.Init(file, text, nil, 0)
@@ -131,8 +131,8 @@ func codeLines(fset *token.FileSet, text []byte) int {
 	}
 }
 
-// importsOf returns the directories of this repository that a file imports. The keys are the package names.
-func importsOf(f *ast.File) map[string]string {
+// readImports returns the directories of this repository that a file imports. The keys are the package names.
+func readImports(f *ast.File) map[string]string {
 	out := map[string]string{}
 	for _, spec := range f.Imports {
 		at, err := strconv.Unquote(spec.Path.Value)
@@ -149,31 +149,31 @@ func importsOf(f *ast.File) map[string]string {
 	return out
 }
 
-func (p *pkg) declare(decl ast.Decl, dir string, imports map[string]string) {
+func (p *pkg) addDeclaration(decl ast.Decl, dir string, imports map[string]string) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
 		p.functions = append(p.functions, d.Name.Name)
 		if d.Recv == nil {
-			p.export(d.Name)
+			p.addExported(d.Name)
 			return
 		}
 		if name := baseName(d.Recv.List[0].Type); name != "" {
-			p.typ(name).methods[d.Name.Name] = true
+			p.getOrAddType(name).methods[d.Name.Name] = true
 		}
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
 			switch s := spec.(type) {
 			case *ast.ValueSpec:
-				p.export(s.Names...)
+				p.addExported(s.Names...)
 			case *ast.TypeSpec:
-				p.export(s.Name)
-				p.typ(s.Name.Name).describe(s.Type, dir, imports)
+				p.addExported(s.Name)
+				p.getOrAddType(s.Name.Name).addExpression(s.Type, dir, imports)
 			}
 		}
 	}
 }
 
-func (p *pkg) export(names ...*ast.Ident) {
+func (p *pkg) addExported(names ...*ast.Ident) {
 	for _, n := range names {
 		if n.IsExported() {
 			p.exported = append(p.exported, n.Name)
@@ -181,21 +181,21 @@ func (p *pkg) export(names ...*ast.Ident) {
 	}
 }
 
-func (p *pkg) typ(name string) *typ {
+func (p *pkg) getOrAddType(name string) *typeInfo {
 	if p.types[name] == nil {
-		p.types[name] = &typ{methods: map[string]bool{}}
+		p.types[name] = &typeInfo{methods: map[string]bool{}}
 	}
 	return p.types[name]
 }
 
-// describe adds the fields, methods and embedded types of a type expression.
-func (t *typ) describe(expr ast.Expr, dir string, imports map[string]string) {
+// addExpression adds the fields, methods and embedded types of a type expression.
+func (t *typeInfo) addExpression(expr ast.Expr, dir string, imports map[string]string) {
 	switch e := expr.(type) {
 	case *ast.StructType:
 		for _, field := range e.Fields.List {
 			t.fields += max(1, len(field.Names))
 			if len(field.Names) == 0 {
-				t.embed(field.Type, dir, imports)
+				t.addEmbedded(field.Type, dir, imports)
 			}
 		}
 	case *ast.InterfaceType:
@@ -204,18 +204,18 @@ func (t *typ) describe(expr ast.Expr, dir string, imports map[string]string) {
 				t.methods[name.Name] = true
 			}
 			if len(method.Names) == 0 {
-				t.embed(method.Type, dir, imports)
+				t.addEmbedded(method.Type, dir, imports)
 			}
 		}
 	}
 }
 
-func (t *typ) embed(expr ast.Expr, dir string, imports map[string]string) {
+func (t *typeInfo) addEmbedded(expr ast.Expr, dir string, imports map[string]string) {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
-		t.embed(e.X, dir, imports)
+		t.addEmbedded(e.X, dir, imports)
 	case *ast.IndexExpr:
-		t.embed(e.X, dir, imports)
+		t.addEmbedded(e.X, dir, imports)
 	case *ast.Ident:
 		t.embedded = append(t.embedded, reference{dir, e.Name})
 	case *ast.SelectorExpr:

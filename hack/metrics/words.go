@@ -57,7 +57,7 @@ func printWords(w io.Writer) error {
 		if err := json.Unmarshal(out, &found); err != nil {
 			return fmt.Errorf("download %s: %w", module, err)
 		}
-		if err := countWords(found.Dir, counts); err != nil {
+		if err := addFirstWords(found.Dir, counts); err != nil {
 			return err
 		}
 	}
@@ -72,8 +72,8 @@ func printWords(w io.Writer) error {
 	return nil
 }
 
-// countWords counts the first words of the functions below a directory.
-func countWords(dir string, counts map[string]int) error {
+// addFirstWords counts the first words of the functions below a directory.
+func addFirstWords(dir string, counts map[string]int) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -84,15 +84,15 @@ func countWords(dir string, counts map[string]int) error {
 		}
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok {
-				counts[firstWord(f.Name.Name)]++
+				counts[getFirstWord(f.Name.Name)]++
 			}
 		}
 		return nil
 	})
 }
 
-// firstWord returns the first word of a name in lower case: new for NewReader, http for HTTPClient.
-func firstWord(name string) string {
+// getFirstWord returns the first word of a name in lower case: new for NewReader, http for HTTPClient.
+func getFirstWord(name string) string {
 	runes := []rune(name)
 	end := 1
 	for end < len(runes) && unicode.IsUpper(runes[0]) && unicode.IsUpper(runes[end]) {

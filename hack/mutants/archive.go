@@ -62,16 +62,16 @@ func loadArchive(path string) ([]mutant, error) {
 	return out, nil
 }
 
-// archiveOf returns the path of the archive that contains the mutant. Each archive has the name of a top-level
+// getArchivePath returns the path of the archive that contains the mutant. Each archive has the name of a top-level
 // directory of the repository.
-func (m mutant) archiveOf(dir string) string {
+func (m mutant) getArchivePath(dir string) string {
 	top, _, _ := strings.Cut(m.edits[0].dir, "/")
 	return filepath.Join(dir, top+".txtar")
 }
 
 // store writes a mutant to its archive. It replaces a mutant of the same name, and keeps the archive sorted.
 func store(dir string, m mutant) error {
-	path := m.archiveOf(dir)
+	path := m.getArchivePath(dir)
 	archive, err := txtar.ParseFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		archive, err = &txtar.Archive{}, nil

@@ -55,8 +55,8 @@ func (e edit) String() string {
 	return header + e.dir + " " + e.declaration + "\n" + strings.Join(e.lines, "\n") + "\n"
 }
 
-// text returns the lines that exist before the edit, or, if added is true, those that exist after it.
-func (e edit) text(added bool) []string {
+// getLines returns the lines that exist before the edit, or, if added is true, those that exist after it.
+func (e edit) getLines(added bool) []string {
 	skip := byte('+')
 	if added {
 		skip = '-'
@@ -76,10 +76,10 @@ type location struct {
 	line int
 }
 
-// locate returns the only place in the declarations with the name of the edit that contains its lines. It returns an
-// error if there is no such place, or more than one. White space at the beginning and the end of a line is ignored.
-func (e edit) locate(files map[string][]byte) (location, error) {
-	old := e.text(false)
+// findLocation returns the only place in the declarations with the name of the edit that contains its lines. It returns
+// an error if there is no such place, or more than one. White space at the beginning and the end of a line is ignored.
+func (e edit) findLocation(files map[string][]byte) (location, error) {
+	old := e.getLines(false)
 	if len(old) == 0 {
 		return location{}, errors.New("the edit names no line of the code")
 	}
@@ -104,7 +104,7 @@ func (e edit) locate(files map[string][]byte) (location, error) {
 
 // find returns where the declarations with the name of the edit contain the lines `old`.
 func (e edit) find(source []byte, old []string) ([]int, error) {
-	found, err := declarations(source)
+	found, err := parseDeclarations(source)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (e edit) find(source []byte, old []string) ([]int, error) {
 	lines := strings.Split(string(source), "\n")
 	for _, d := range found {
 		for i := d.first; d.name == e.declaration && i+len(old)-1 <= d.last; i++ {
-			if slices.EqualFunc(lines[i:i+len(old)], old, sameCode) {
+			if slices.EqualFunc(lines[i:i+len(old)], old, equalCode) {
 				at = append(at, i)
 			}
 		}
@@ -123,10 +123,10 @@ func (e edit) find(source []byte, old []string) ([]int, error) {
 // replace returns the content of a file after the edit.
 func (e edit) replace(data []byte, at location) []byte {
 	lines := strings.Split(string(data), "\n")
-	return []byte(strings.Join(slices.Replace(lines, at.line, at.line+len(e.text(false)), e.text(true)...), "\n"))
+	return []byte(strings.Join(slices.Replace(lines, at.line, at.line+len(e.getLines(false)), e.getLines(true)...), "\n"))
 }
 
-func sameCode(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
+func equalCode(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
 
 // declaration is a top-level declaration, with its first and its last line, counted from 0.
 type declaration struct {
@@ -134,9 +134,9 @@ type declaration struct {
 	first, last int
 }
 
-// declarations returns the declarations of a file. Each value or type of a group is a declaration of its own. A group
-// as a whole follows its members. Its name is its keyword.
-func declarations(source []byte) ([]declaration, error) {
+// parseDeclarations returns the declarations of a file. Each value or type of a group is a declaration of its own. A
+// group as a whole follows its members. Its name is its keyword.
+func parseDeclarations(source []byte) ([]declaration, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
 	if err != nil {

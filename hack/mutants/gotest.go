@@ -23,24 +23,24 @@ type goTest struct {
 	dir string // the directory in which go test runs
 }
 
-func (g goTest) run(ctx context.Context, args ...string) (verdict, error) {
+func (g goTest) run(ctx context.Context, args ...string) (testResult, error) {
 	flags := []string{"test", "-json", "-vet=off", "-failfast", "-timeout=" + timeLimit}
 	cmd := exec.CommandContext(ctx, "go", append(flags, args...)...)
 	cmd.Dir = g.dir
 	if isSuite := func(arg string) bool { return strings.HasPrefix(arg, "./test/envtest/") }; slices.ContainsFunc(args, isSuite) {
 		assets, err := controlPlane()
 		if err != nil {
-			return verdict{}, err
+			return testResult{}, err
 		}
 		cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets)
 	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return verdict{}, fmt.Errorf("run go test: %w", err)
+		return testResult{}, fmt.Errorf("run go test: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return verdict{}, fmt.Errorf("run go test: %w", err)
+		return testResult{}, fmt.Errorf("run go test: %w", err)
 	}
 	v, err := read(out)
 	if err != nil {
@@ -64,8 +64,8 @@ var controlPlane = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// verdict is the result of a run of go test.
-type verdict struct {
+// testResult is the result of a run of go test.
+type testResult struct {
 	passed  int      // number of tests and specs
 	tests   []string // failed tests, in order
 	specs   []string // failed Ginkgo specs
@@ -74,18 +74,19 @@ type verdict struct {
 }
 
 // failure describes the first failure, or returns "" if there is none.
-func (v verdict) failure() string {
+func (v testResult) failure() string {
 	switch {
 	case len(v.specs) > 0:
 		return v.specs[0]
 	case len(v.tests) > 0:
-		return v.leaf()
+		return v.firstLeaf()
 	}
 	return v.dead
 }
 
-// leaf returns the first failed test. If this test has failed subtests, leaf returns the first failed subtest.
-func (v verdict) leaf() string {
+// firstLeaf returns the first failed test. If this test has failed subtests, firstLeaf returns the first failed
+// subtest.
+func (v testResult) firstLeaf() string {
 	first := v.tests[0]
 	for _, test := range v.tests[1:] {
 		if strings.HasPrefix(test, first+"/") {
@@ -96,20 +97,20 @@ func (v verdict) leaf() string {
 }
 
 // read processes all events.
-func read(r io.Reader) (verdict, error) {
-	var v verdict
-	err := testjson.Read(r, v.take, func(string) {})
+func read(r io.Reader) (testResult, error) {
+	var v testResult
+	err := testjson.Read(r, v.addEvent, func(string) {})
 	return v, err
 }
 
-func (v *verdict) take(e testjson.Event) {
+func (v *testResult) addEvent(e testjson.Event) {
 	switch e.Action {
 	case "build-output":
 		if v.unbuilt == "" && !strings.HasPrefix(e.Output, "#") {
 			v.unbuilt = strings.TrimSpace(e.Output)
 		}
 	case "output":
-		v.output(e)
+		v.parseOutput(e)
 	case "pass":
 		if e.Test != "" {
 			v.passed++
@@ -124,12 +125,12 @@ func (v *verdict) take(e testjson.Event) {
 	}
 }
 
-// output reads the lines that Ginkgo prints at the end of a suite.
-func (v *verdict) output(e testjson.Event) {
+// parseOutput reads the lines that Ginkgo prints at the end of a suite.
+func (v *testResult) parseOutput(e testjson.Event) {
 	if spec := e.FailedSpec(); spec != "" {
 		v.specs = append(v.specs, spec)
 	}
-	if specs, ok := e.Specs(); ok {
+	if specs, ok := e.ParseSummary(); ok {
 		v.passed += specs.Passed - 1 // the test function that runs the specs is not counted
 	}
 }

@@ -24,8 +24,8 @@ var (
 	hunkHeader  = regexp.MustCompile(`^@@ -(\d+)(,0)?(?:,\d+)? \+`)
 )
 
-// hunks returns the hunks of the output of `git diff -U0`.
-func hunks(diff string) []hunk {
+// parseHunks returns the hunks of the output of `git diff -U0`.
+func parseHunks(diff string) []hunk {
 	var out []hunk
 	file := ""
 	for line := range strings.Lines(diff) {
@@ -50,10 +50,10 @@ func hunks(diff string) []hunk {
 	return out
 }
 
-// edit converts the hunk to an edit of the declaration that contains it. It adds as many of the lines before and after
-// the hunk as are necessary for the lines to occur only once in the declaration.
-func (h hunk) edit(source []byte) (edit, error) {
-	found, err := declarations(source)
+// toEdit converts the hunk to an edit of the declaration that contains it. It adds as many of the lines before and
+// after the hunk as are necessary for the lines to occur only once in the declaration.
+func (h hunk) toEdit(source []byte) (edit, error) {
+	found, err := parseDeclarations(source)
 	if err != nil {
 		return edit{}, err
 	}
@@ -70,8 +70,8 @@ func (h hunk) edit(source []byte) (edit, error) {
 	d, code := found[i], strings.Split(string(source), "\n")
 	e := edit{dir: path.Dir(h.file), declaration: d.name}
 	for first, last := h.at, h.at+removed-1; ; first, last = max(first-1, d.first), min(last+1, d.last) {
-		e.lines = slices.Concat(unchanged(code[first:h.at]), h.lines, unchanged(code[h.at+removed:last+1]))
-		if _, err := e.locate(map[string][]byte{h.file: source}); err == nil {
+		e.lines = slices.Concat(markUnchanged(code[first:h.at]), h.lines, markUnchanged(code[h.at+removed:last+1]))
+		if _, err := e.findLocation(map[string][]byte{h.file: source}); err == nil {
 			return e, nil
 		}
 		if first == d.first && last == d.last {
@@ -80,8 +80,8 @@ func (h hunk) edit(source []byte) (edit, error) {
 	}
 }
 
-// unchanged returns lines as an edit contains them if it does not change them.
-func unchanged(lines []string) []string {
+// markUnchanged returns lines as an edit contains them if it does not change them.
+func markUnchanged(lines []string) []string {
 	out := make([]string, 0, len(lines))
 	for _, line := range lines {
 		out = append(out, " "+line)

@@ -71,19 +71,20 @@ func run(ctx context.Context, args []string) (bool, error) {
 	case err != nil:
 		return false, err
 	case r.name == "":
-		return try(ctx, append(flags.Args(), "")[0])
+		return runMutants(ctx, append(flags.Args(), "")[0])
 	}
 	r.paths = flags.Args()
 	m, err := record(ctx, repository, archives, r)
 	if err != nil {
 		return false, err
 	}
-	fmt.Printf("recorded %s in %s; go test %s\n", m.name, m.archiveOf(archives), m.arguments)
+	fmt.Printf("recorded %s in %s; go test %s\n", m.name, m.getArchivePath(archives), m.arguments)
 	return true, nil
 }
 
-// try runs the tests of the mutants whose names match the pattern. It reports whether all these mutants were caught.
-func try(ctx context.Context, pattern string) (bool, error) {
+// runMutants runs the tests of the mutants whose names match the pattern. It reports whether all these mutants were
+// caught.
+func runMutants(ctx context.Context, pattern string) (bool, error) {
 	selected, err := regexp.Compile(pattern)
 	if err != nil {
 		return false, fmt.Errorf("select mutants: %w", err)
@@ -98,7 +99,7 @@ func try(ctx context.Context, pattern string) (bool, error) {
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // the files are temporary
 	r := &runner{root: repository, scratch: scratch, tests: goTest{dir: repository}}
-	out := heartbeat.Start(os.Stdout, os.Stderr, r.progress)
+	out := heartbeat.Start(os.Stdout, os.Stderr, r.formatProgress)
 	defer out.Stop()
 	r.out = out
 	return r.tryAll(ctx, mutants)

@@ -54,7 +54,7 @@ func (m mutant) validate() error {
 	switch {
 	case m.fault == "":
 		return errors.New("the line that describes the fault is missing")
-	case len(m.packages()) == 0:
+	case len(m.listPackages()) == 0:
 		return errors.New(`the line "# tests: ./package" is missing`)
 	case len(m.edits) == 0:
 		return errors.New("the mutant changes nothing")
@@ -83,8 +83,8 @@ func (m mutant) String() string {
 	return b.String()
 }
 
-// packages returns the packages whose tests are run.
-func (m mutant) packages() []string {
+// listPackages returns the packages whose tests are run.
+func (m mutant) listPackages() []string {
 	return slices.DeleteFunc(slices.Clone(m.tests), func(arg string) bool { return !strings.HasPrefix(arg, "./") })
 }
 
@@ -99,7 +99,7 @@ func (m mutant) apply(root string) (map[string][]byte, error) {
 	}
 	places := make([]location, len(m.edits))
 	for i, e := range m.edits {
-		at, err := e.locate(files)
+		at, err := e.findLocation(files)
 		if err != nil {
 			return nil, fmt.Errorf("does not apply: %w", err)
 		}

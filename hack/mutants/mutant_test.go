@@ -31,7 +31,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		pkg, _, _ := strings.Cut(m.name, "-")
 		counts[pkg]++
-		for _, tested := range m.packages() {
+		for _, tested := range m.listPackages() {
 			if found, err := filepath.Glob(filepath.Join(root, tested, "*_test.go")); err != nil || len(found) == 0 {
 				t.Errorf("%s: no tests in %s: %v", m.name, tested, err)
 			}
@@ -153,15 +153,15 @@ func Print() {
 			if want := before + tc.new + after; tc.old == "Println(b)\n" && string(files["pkg/any.go"]) == "" || err != nil {
 				t.Errorf("got %q and error %v, want %q", files["pkg/any.go"], err, want)
 			}
-			if got, want := compact(string(files["pkg/any.go"])), compact(before+tc.new+after); got != want {
+			if got, want := removeIndentation(string(files["pkg/any.go"])), removeIndentation(before+tc.new+after); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-// compact removes the indentation.
-func compact(code string) string { return strings.ReplaceAll(code, "\t", "") }
+// removeIndentation removes the indentation.
+func removeIndentation(code string) string { return strings.ReplaceAll(code, "\t", "") }
 
 func TestEditOfHunk(t *testing.T) {
 	const code = "package pkg\n\nfunc F() {\n\ta()\n\tb()\n\ta()\n}\n"
@@ -173,17 +173,17 @@ func TestEditOfHunk(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			found := hunks("diff --git a/pkg/a.go b/pkg/a.go\nindex 1..2 100644\n" + before + tc.diff)
+			found := parseHunks("diff --git a/pkg/a.go b/pkg/a.go\nindex 1..2 100644\n" + before + tc.diff)
 			if len(found) != 1 {
 				t.Fatalf("got the hunks %+v, want one", found)
 			}
-			got, err := found[0].edit([]byte(code))
+			got, err := found[0].toEdit([]byte(code))
 			if err != nil || got.String() != tc.want {
 				t.Errorf("got %q and error %v, want %q", got, err, tc.want)
 			}
 		})
 	}
-	if got, err := hunks(before + "@@ -1 +1 @@\n-package pkg\n+package other\n")[0].edit([]byte(code)); err == nil {
+	if got, err := parseHunks(before + "@@ -1 +1 @@\n-package pkg\n+package other\n")[0].toEdit([]byte(code)); err == nil {
 		t.Errorf("got %q for a line outside of all declarations, want an error", got)
 	}
 }

@@ -33,12 +33,12 @@ func record(ctx context.Context, root, dir string, r recording) (mutant, error) 
 	if old, err := load(dir, regexp.MustCompile("^"+regexp.QuoteMeta(r.name)+"$")); err == nil {
 		m.fault, m.arguments = cmp.Or(m.fault, old[0].fault), cmp.Or(m.arguments, old[0].arguments)
 	}
-	for _, h := range hunks(string(diff)) {
+	for _, h := range parseHunks(string(diff)) {
 		source, err := git(ctx, root, "show", ":"+h.file)
 		if err != nil {
 			return mutant{}, err
 		}
-		e, err := h.edit(source)
+		e, err := h.toEdit(source)
 		if err != nil {
 			return mutant{}, fmt.Errorf("mutant %s: %s: %w", r.name, h.file, err)
 		}

@@ -33,9 +33,9 @@ type runner struct {
 	done, total atomic.Int64 // numbers of mutants
 }
 
-// tester runs go test. The parameter `args` contains only those arguments that differ between runs.
+// tester runs go test with args, which contains only those arguments that differ between runs.
 type tester interface {
-	run(ctx context.Context, args ...string) (verdict, error)
+	run(ctx context.Context, args ...string) (testResult, error)
 }
 
 // result describes whether the tests caught a mutant.
@@ -50,7 +50,7 @@ const (
 // tryAll tries the mutants. As many mutants are tried in parallel as there are cores. It reports whether all mutants
 // were caught.
 func (r *runner) tryAll(ctx context.Context, mutants []mutant) (bool, error) {
-	if err := r.sound(ctx, mutants); err != nil {
+	if err := r.checkUnchangedCode(ctx, mutants); err != nil {
 		return false, err
 	}
 	r.counts = map[result]int{}
@@ -70,20 +70,20 @@ func (r *runner) tryAll(ctx context.Context, mutants []mutant) (bool, error) {
 	return r.counts[caught] == len(mutants), nil
 }
 
-// progress returns a line about the progress of the run.
-func (r *runner) progress(elapsed time.Duration) string {
+// formatProgress returns a line about the progress of the run.
+func (r *runner) formatProgress(elapsed time.Duration) string {
 	if r.total.Load() == 0 {
 		return fmt.Sprintf("mutants: running the tests without a mutant, %s", elapsed)
 	}
 	return fmt.Sprintf("mutants: %d of %d tried, %s", r.done.Load(), r.total.Load(), elapsed)
 }
 
-// sound runs the tests of all mutants on the unchanged code. It returns an error if a test fails on the unchanged code,
-// because a failure of this test with a mutant would prove nothing.
-func (r *runner) sound(ctx context.Context, mutants []mutant) error {
+// checkUnchangedCode runs the tests of all mutants on the unchanged code. It returns an error if a test fails on the
+// unchanged code, because a failure of this test with a mutant would prove nothing.
+func (r *runner) checkUnchangedCode(ctx context.Context, mutants []mutant) error {
 	var packages []string
 	for _, m := range mutants {
-		packages = append(packages, m.packages()...)
+		packages = append(packages, m.listPackages()...)
 	}
 	slices.Sort(packages)
 	packages = slices.Compact(packages)
@@ -120,7 +120,7 @@ func (r *runner) try(ctx context.Context, m mutant) {
 
 // resultOf returns the result of a mutant and a text that explains the result.
 func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
-	overlay, err := r.overlay(m)
+	overlay, err := r.writeOverlay(m)
 	if err != nil {
 		return broken, err.Error()
 	}
@@ -138,9 +138,9 @@ func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
 	return survived, fmt.Sprintf("%d tests passed", v.passed)
 }
 
-// overlay writes the changed files of a mutant and an overlay file for go test. It returns the path of the overlay
+// writeOverlay writes the changed files of a mutant and an overlay file for go test. It returns the path of the overlay
 // file.
-func (r *runner) overlay(m mutant) (string, error) {
+func (r *runner) writeOverlay(m mutant) (string, error) {
 	files, err := m.apply(r.root)
 	if err != nil {
 		return "", err

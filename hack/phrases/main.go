@@ -15,10 +15,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/deployerkit/deployerkit/hack/internal/gitfiles"
 	"github.com/deployerkit/deployerkit/hack/internal/phrases"
 )
 
@@ -33,14 +33,12 @@ func main() {
 }
 
 func run(out io.Writer, root, allowed string) error {
-	git := exec.Command("git", "ls-files", "-z", "*.go", "*.md")
-	git.Dir, git.Stderr = root, os.Stderr
-	names, err := git.Output()
+	names, err := gitfiles.List(root, "*.go", "*.md")
 	if err != nil {
-		return fmt.Errorf("list the files: %w", err)
+		return err
 	}
 	found := 0
-	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+	for _, name := range names {
 		hits, err := read(filepath.Join(root, name))
 		if err != nil {
 			return err
@@ -66,9 +64,9 @@ func read(path string) ([]phrases.Hit, error) {
 	case err != nil:
 		return nil, err
 	case strings.HasSuffix(path, ".md"):
-		return phrases.InGuide(string(text)), nil
+		return phrases.FindInGuide(string(text)), nil
 	default:
-		return phrases.InGo(text, !strings.HasSuffix(path, "_test.go")), nil
+		return phrases.FindInGo(text, !strings.HasSuffix(path, "_test.go")), nil
 	}
 }
 

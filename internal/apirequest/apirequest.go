@@ -48,7 +48,7 @@ func Parse(method string, u *url.URL) (Request, bool) {
 			*to = parts[i]
 		}
 	}
-	r.Verb = verb(method, r.Name != "", u)
+	r.Verb = getVerb(method, r.Name != "", u)
 	return r, true
 }
 
@@ -56,14 +56,14 @@ func Parse(method string, u *url.URL) (Request, bool) {
 // element is a resource in that namespace.
 var ofNamespaces = map[string]bool{"status": true, "finalize": true}
 
-// verb returns the verb of a request. The argument `named` is true if the URL contains the name of an object.
-func verb(method string, named bool, u *url.URL) string {
+// getVerb returns the verb of a request. If the URL contains the name of an object, named is true.
+func getVerb(method string, named bool, u *url.URL) string {
 	switch method {
 	case http.MethodGet, http.MethodHead:
 		switch {
 		case named:
 			return "get"
-		case watches(u):
+		case isWatch(u):
 			return "watch"
 		}
 		return "list"
@@ -79,9 +79,9 @@ func verb(method string, named bool, u *url.URL) string {
 	return strings.ToLower(method)
 }
 
-// watches reports whether the query of a list request asks for a watch. It parses the parameter "watch" in the same way
+// isWatch reports whether the query of a list request asks for a watch. It parses the parameter "watch" in the same way
 // as an API server.
-func watches(u *url.URL) bool {
+func isWatch(u *url.URL) bool {
 	values := u.Query()["watch"]
 	var watches bool
 	_ = runtime.Convert_Slice_string_To_bool(&values, &watches, nil) // the conversion never fails

@@ -8,17 +8,17 @@ import (
 	"runtime/debug"
 )
 
-// Text returns the version of the main module, the version of Go and the commit, as far as the go command has recorded
-// them in the program.
-func Text() string {
+// GetVersion returns the version of the main module, the version of Go and the commit, as far as the go command has
+// recorded them in the program.
+func GetVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	return text(info)
+	return formatVersion(info)
 }
 
-func text(info *debug.BuildInfo) string {
+func formatVersion(info *debug.BuildInfo) string {
 	commit := "unknown"
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {

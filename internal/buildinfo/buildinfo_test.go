@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-func TestText(t *testing.T) {
+func TestFormatVersion(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: "v1.2.3"}}
-	if got, want := text(info), "v1.2.3, go1.26, commit unknown"; got != want {
+	if got, want := formatVersion(info), "v1.2.3, go1.26, commit unknown"; got != want {
 		t.Errorf("text(...): want %q, got %q", want, got)
 	}
 	info.Settings = []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}
-	if got, want := text(info), "v1.2.3, go1.26, commit abc"; got != want {
+	if got, want := formatVersion(info), "v1.2.3, go1.26, commit abc"; got != want {
 		t.Errorf("text(...): want %q, got %q", want, got)
 	}
-	if Text() == "" {
+	if GetVersion() == "" {
 		t.Error("Text() is empty")
 	}
 }

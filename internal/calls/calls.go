@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,10 +33,15 @@ const other = "other"
 type Count struct {
 	Cluster, Verb, Resource string
 	N                       int
+	// Began is when the first request was sent, and Ended is when the last response arrived. While there is no response,
+	// Ended is equal to Began.
+	Began, Ended time.Time
 }
 
 // Counter counts requests. It is safe for concurrent use.
 type Counter struct {
+	now func() time.Time
+
 	mu    sync.Mutex
 	kinds []Count
 	total int
@@ -44,14 +50,14 @@ type Counter struct {
 type contextKey struct{}
 
 // With returns a context and a Counter. The Counter counts the requests that are sent with this context through a
-// wrapper that [Transport] created.
-func With(ctx context.Context) (context.Context, *Counter) {
-	c := &Counter{}
+// wrapper that [Transport] created. The function now returns the current time.
+func With(ctx context.Context, now func() time.Time) (context.Context, *Counter) {
+	c := &Counter{now: now}
 	return context.WithValue(ctx, contextKey{}, c), c
 }
 
-// Counts returns the numbers of requests, sorted by cluster, resource and verb. It returns nil for a nil Counter.
-func (c *Counter) Counts() []Count {
+// ListCounts returns the numbers of requests, sorted by cluster, resource and verb. It returns nil for a nil Counter.
+func (c *Counter) ListCounts() []Count {
 	if c == nil {
 		return nil
 	}
@@ -64,8 +70,8 @@ func (c *Counter) Counts() []Count {
 	return out
 }
 
-// Total returns the number of all requests. It returns 0 for a nil Counter.
-func (c *Counter) Total() int {
+// Sum returns the number of all requests. It returns 0 for a nil Counter.
+func (c *Counter) Sum() int {
 	if c == nil {
 		return 0
 	}
@@ -74,26 +80,35 @@ func (c *Counter) Total() int {
 	return c.total
 }
 
-func (c *Counter) add(cluster, verb, resource string) {
+// begin counts a request. It returns the index of its kind, for the method end.
+func (c *Counter) begin(cluster, verb, resource string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total++
-	for i := range c.kinds {
-		if k := &c.kinds[i]; k.Cluster == cluster && k.Verb == verb && k.Resource == resource {
-			k.N++
-			return
-		}
-	}
-	if len(c.kinds) >= maxKinds {
-		for i := range c.kinds {
-			if k := &c.kinds[i]; k.Resource == other {
-				k.N++
-				return
-			}
-		}
+	kind := c.find(cluster, verb, resource)
+	if kind < 0 && len(c.kinds) >= maxKinds {
 		cluster, verb, resource = other, other, other
+		kind = c.find(cluster, verb, resource)
 	}
-	c.kinds = append(c.kinds, Count{Cluster: cluster, Verb: verb, Resource: resource, N: 1})
+	if kind < 0 {
+		now := c.now()
+		c.kinds = append(c.kinds, Count{Cluster: cluster, Verb: verb, Resource: resource, Began: now, Ended: now})
+		kind = len(c.kinds) - 1
+	}
+	c.kinds[kind].N++
+	return kind
+}
+
+// find returns the index of a kind, or -1. The caller holds mu.
+func (c *Counter) find(cluster, verb, resource string) int {
+	return slices.IndexFunc(c.kinds, func(k Count) bool { return k.Cluster == cluster && k.Verb == verb && k.Resource == resource })
+}
+
+// end records that the response to a request has arrived.
+func (c *Counter) end(kind int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kinds[kind].Ended = c.now()
 }
 
 // Transport returns a function that wraps a round tripper. If the context of a request was created by [With], the
@@ -109,18 +124,21 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if c, ok := req.Context().Value(contextKey{}).(*Counter); ok {
-		verb, resource := kindOf(req)
-		c.add(t.cluster, verb, resource)
+	c, ok := req.Context().Value(contextKey{}).(*Counter)
+	if !ok {
+		return t.next.RoundTrip(req)
 	}
+	verb, resource := parseRequest(req)
+	kind := c.begin(t.cluster, verb, resource)
+	defer c.end(kind)
 	return t.next.RoundTrip(req)
 }
 
 // WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// kindOf returns the verb and the resource of a request to an API server, such as "get" and "deployments.apps".
-func kindOf(req *http.Request) (verb, resource string) {
+// parseRequest returns the verb and the resource of a request to an API server, such as "get" and "deployments.apps".
+func parseRequest(req *http.Request) (verb, resource string) {
 	r, ok := apirequest.Parse(req.Method, req.URL)
 	if !ok {
 		return strings.ToLower(req.Method), "discovery"

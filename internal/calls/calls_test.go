@@ -7,21 +7,23 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// none is a round tripper that returns empty responses.
-type none struct{}
+// emptyRoundTripper is a round tripper that returns empty responses.
+type emptyRoundTripper struct{}
 
-func (none) RoundTrip(*http.Request) (*http.Response, error) {
+func (emptyRoundTripper) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{Body: http.NoBody}, nil
 }
 
 func TestTransport(t *testing.T) {
-	t.Run("the transport counts requests by cluster, verb and resource [E4]", func(t *testing.T) {
-		ctx, c := With(t.Context())
-		target := Transport(Target)(none{})
+	t.Run("the transport counts requests by cluster, verb and resource [V4]", func(t *testing.T) {
+		now := time.Unix(0, 0)
+		ctx, c := With(t.Context(), func() time.Time { now = now.Add(time.Second); return now })
+		target := Transport(Target)(emptyRoundTripper{})
 		for _, r := range []struct{ method, path string }{
 			{"GET", "/api/v1/namespaces/shop/configmaps/a"},
 			{"GET", "/api/v1/namespaces/shop/configmaps/b"},
@@ -44,39 +46,48 @@ func TestTransport(t *testing.T) {
 		}
 		_, _ = target.RoundTrip(httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/pods", nil)) //nolint:bodyclose // there is none
 		want := []Count{
-			{Target, "delete", "clusterroles.rbac.authorization.k8s.io", 1},
-			{Target, "deletecollection", "configmaps", 1},
-			{Target, "get", "configmaps", 2},
-			{Target, "list", "configmaps", 1},
-			{Target, "create", "deployments.apps", 1},
-			{Target, "patch", "deployments.apps", 1},
-			{Target, "update", "deployments.apps/status", 1},
-			{Target, "get", "discovery", 2},
-			{Target, "get", "namespaces", 1},
-			{Target, "list", "nodes", 1},
-			{Target, "watch", "nodes", 1},
+			{Cluster: Target, Verb: "delete", Resource: "clusterroles.rbac.authorization.k8s.io", N: 1},
+			{Cluster: Target, Verb: "deletecollection", Resource: "configmaps", N: 1},
+			{Cluster: Target, Verb: "get", Resource: "configmaps", N: 2},
+			{Cluster: Target, Verb: "list", Resource: "configmaps", N: 1},
+			{Cluster: Target, Verb: "create", Resource: "deployments.apps", N: 1},
+			{Cluster: Target, Verb: "patch", Resource: "deployments.apps", N: 1},
+			{Cluster: Target, Verb: "update", Resource: "deployments.apps/status", N: 1},
+			{Cluster: Target, Verb: "get", Resource: "discovery", N: 2},
+			{Cluster: Target, Verb: "get", Resource: "namespaces", N: 1},
+			{Cluster: Target, Verb: "list", Resource: "nodes", N: 1},
+			{Cluster: Target, Verb: "watch", Resource: "nodes", N: 1},
 		}
-		if diff := cmp.Diff(want, c.Counts()); diff != "" || c.Total() != 13 {
-			t.Errorf("%d: -want, +got:\n%s", c.Total(), diff)
+		got := c.ListCounts()
+		configmaps := got[2]
+		for i := range got {
+			got[i].Began, got[i].Ended = time.Time{}, time.Time{}
+		}
+		// The clock is read when the first request of a kind begins, and when each request ends.
+		if configmaps.Began != time.Unix(1, 0) || configmaps.Ended != time.Unix(3, 0) {
+			t.Errorf("the requests for single ConfigMaps began at %s and ended at %s", configmaps.Began, configmaps.Ended)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || c.Sum() != 13 {
+			t.Errorf("%d: -want, +got:\n%s", c.Sum(), diff)
 		}
 	})
-	t.Run("the transport counts only a limited number of resources separately [E4]", func(t *testing.T) {
-		ctx, c := With(t.Context())
+	t.Run("the transport counts only a limited number of resources separately [V4]", func(t *testing.T) {
+		ctx, c := With(t.Context(), time.Now)
 		for i := range 100 {
-			_, _ = Transport(Target)(none{}).RoundTrip(httptest.NewRequestWithContext(ctx, "GET", fmt.Sprintf("/api/v1/kind%d", i), nil)) //nolint:bodyclose // there is none
+			_, _ = Transport(Target)(emptyRoundTripper{}).RoundTrip(httptest.NewRequestWithContext(ctx, "GET", fmt.Sprintf("/api/v1/kind%d", i), nil)) //nolint:bodyclose // there is none
 		}
-		counts := c.Counts()
+		counts := c.ListCounts()
 		sum := 0
 		for _, k := range counts {
 			sum += k.N
 		}
-		if len(counts) != maxKinds+1 || sum != 100 || c.Total() != 100 {
-			t.Errorf("%d kinds, %d requests, total %d", len(counts), sum, c.Total())
+		if len(counts) != maxKinds+1 || sum != 100 || c.Sum() != 100 {
+			t.Errorf("%d kinds, %d requests, total %d", len(counts), sum, c.Sum())
 		}
 	})
 	t.Run("a context without a counter has no counts", func(t *testing.T) {
 		var c *Counter
-		if c.Counts() != nil || c.Total() != 0 {
+		if c.ListCounts() != nil || c.Sum() != 0 {
 			t.Error("a nil counter has counts")
 		}
 	})

@@ -18,6 +18,11 @@ const Version = "0.1.0"
 //go:embed all:templates
 var templates embed.FS
 
+// monitoring contains the dashboard and the alerts, which are the same in all charts.
+//
+//go:embed monitoring
+var monitoring embed.FS
+
 // Chart describes the chart of a deployer.
 type Chart struct {
 	Name        string // name of the chart and of the container; part of the names of all objects
@@ -28,24 +33,57 @@ type Chart struct {
 	Version     string // version of the chart, without v
 	Commit      string // commit from which a published chart is built; empty for the charts in the repository
 
-	Manifest bool // the chart is that of the manifest deployer, which has additional values
+	Targets bool // the deployer applies objects to Targets, and has values for them
+	Helm    bool // the chart is that of the Helm deployer, which has values for charts
 	// WorkersInFile is true if Landscaper's Go type for the configuration file has a field for the number of workers.
 	WorkersInFile bool
 	// Ours is true for the charts of this repository.
 	Ours bool
 }
 
-// Manifest returns the chart of the manifest deployer.
-func Manifest(rights string) Chart {
+// NewManifestChart returns the chart of the manifest deployer.
+func NewManifestChart(rights string) Chart {
 	return Chart{
 		Name: "manifest-deployer", Description: "Applies the manifests of Landscaper's deploy items to their targets",
 		Repository: "ghcr.io/deployerkit/manifest-deployer", Config: "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
-		Rights: rights, Version: Version, Manifest: true, WorkersInFile: true, Ours: true,
+		Rights: rights, Version: Version, Targets: true, WorkersInFile: true, Ours: true,
 	}
 }
 
-// Mock returns the chart of the mock deployer.
-func Mock(rights string) Chart {
+// NewHelmChart returns the chart of the Helm deployer.
+func NewHelmChart(rights string) Chart {
+	return Chart{
+		Name: "helm-deployer", Description: "Deploys the Helm charts of Landscaper's deploy items to their targets",
+		Repository: "ghcr.io/deployerkit/helm-deployer", Config: "helm.deployer.landscaper.gardener.cloud/v1alpha1",
+		Rights: rights, Version: Version, Targets: true, Helm: true, WorkersInFile: true, Ours: true,
+	}
+}
+
+// NewCharts returns the functions that create the charts of this repository. The keys are the names of the directories
+// in deployers.
+func NewCharts() map[string]func(rights string) Chart {
+	return map[string]func(rights string) Chart{"helm": NewHelmChart, "manifest": NewManifestChart, "mock": NewMockChart}
+}
+
+// Title returns the name of the deployer in texts.
+func (c *Chart) Title() string {
+	if c.Helm {
+		return "Helm deployer"
+	}
+	return strings.ReplaceAll(c.Name, "-", " ")
+}
+
+// Requests returns the resources that the container requests by default, as YAML. For each deployer, they are those of
+// Landscaper's chart.
+func (c *Chart) Requests() string {
+	if c.Helm {
+		return "{requests: {cpu: 300m, memory: 300Mi}}"
+	}
+	return "{requests: {cpu: 100m, memory: 100Mi}}"
+}
+
+// NewMockChart returns the chart of the mock deployer.
+func NewMockChart(rights string) Chart {
 	return Chart{
 		Name: "mock-deployer", Description: "Sets the status and the export of deploy items as their configuration specifies, for tests",
 		Repository: "ghcr.io/deployerkit/mock-deployer", Config: "mock.deployer.landscaper.gardener.cloud/v1alpha1",
@@ -67,13 +105,20 @@ func (c *Chart) Table() string {
 	return b.String()
 }
 
-// Files returns the files of the chart. It maps the path of each file to its content.
-func (c *Chart) Files() (map[string]string, error) {
-	schema, err := c.schema()
+// RenderFiles returns the files of the chart. It maps the path of each file to its content.
+func (c *Chart) RenderFiles() (map[string]string, error) {
+	schema, err := c.renderSchema()
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{"rbac.yaml": c.Rights, "values.yaml": c.defaults(), "values.schema.json": schema}
+	files := map[string]string{"rbac.yaml": c.Rights, "values.yaml": c.renderValues(), "values.schema.json": schema}
+	for _, name := range []string{"monitoring/dashboard.json", "monitoring/rules.yaml"} {
+		content, err := monitoring.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = string(content)
+	}
 	entries, err := templates.ReadDir("templates")
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ var kinds = map[string]string{
 	"string":     `{"type": ["string", "null"]}`,
 	"strings":    `{"type": ["array", "null"], "items": {"type": "string"}}`,
 	"positive":   `{"type": ["integer", "null"], "minimum": 1}`,
+	"shards":     `{"type": ["integer", "null"], "minimum": 1, "maximum": 100}`,
 	"count":      `{"type": ["integer", "null"], "minimum": 0}`,
 	"port":       `{"type": ["integer", "null"], "minimum": 1, "maximum": 65535}`,
 	"ports":      `{"type": ["array", "null"], "items": {"type": "integer", "minimum": 1, "maximum": 65535}}`,
@@ -31,8 +32,8 @@ var kinds = map[string]string{
 // open contains the groups of values to which users may add keys that the chart does not define.
 var open = map[string]bool{"podSecurityContext": true, "securityContext": true}
 
-// schema returns the content of the file values.schema.json.
-func (c *Chart) schema() (string, error) {
+// renderSchema returns the content of the file values.schema.json.
+func (c *Chart) renderSchema() (string, error) {
 	root := map[string]any{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": map[string]any{}}
 	for _, v := range c.values() {
 		at, parts := root, strings.Split(v.path, ".")

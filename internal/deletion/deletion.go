@@ -16,24 +16,24 @@ const (
 	maxName  = 120
 )
 
-// Text returns the text about an object that is being deleted, for example "is being deleted, held by finalizers
-// example.com/backup". For a Namespace, the text also contains what the namespace controller says about the objects that
-// remain in the namespace.
-func Text(obj *unstructured.Unstructured) string {
-	return "is being deleted" + Held(Finalizers(obj)) + remaining(obj)
+// Format returns the text about an object that is being deleted, for example "is being deleted, held by finalizers
+// example.com/backup". For a Namespace, the text also contains what the namespace controller says about the objects
+// that remain in the namespace.
+func Format(obj *unstructured.Unstructured) string {
+	return "is being deleted" + FormatFinalizers(ListFinalizers(obj)) + formatRemaining(obj)
 }
 
-// Held returns the part of a text that names the given finalizers. It returns "" if there are none.
-func Held(finalizers []string) string {
+// FormatFinalizers returns the part of a text that names the given finalizers. It returns "" if there are none.
+func FormatFinalizers(finalizers []string) string {
 	if len(finalizers) == 0 {
 		return ""
 	}
 	return ", held by finalizers " + strings.Join(finalizers, ", ")
 }
 
-// Finalizers returns the finalizers of an object, including those in the spec of a Namespace. The number and the length
-// of the names are limited. The argument may be nil.
-func Finalizers(obj *unstructured.Unstructured) []string {
+// ListFinalizers returns the finalizers of an object, including those in the spec of a Namespace. The number and the
+// length of the names are limited. The argument may be nil.
+func ListFinalizers(obj *unstructured.Unstructured) []string {
 	if obj == nil {
 		return nil
 	}
@@ -42,11 +42,11 @@ func Finalizers(obj *unstructured.Unstructured) []string {
 		inSpec, _, _ := unstructured.NestedStringSlice(obj.Object, "spec", "finalizers")
 		names = append(names, inSpec...)
 	}
-	return Limit(names)
+	return LimitNames(names)
 }
 
-// Limit returns the names without those that exceed the limits.
-func Limit(names []string) []string {
+// LimitNames returns the names without those that exceed the limits.
+func LimitNames(names []string) []string {
 	var out []string
 	for _, name := range names[:min(len(names), maxNames)] {
 		if len(name) > maxName {
@@ -61,20 +61,20 @@ func isNamespace(obj *unstructured.Unstructured) bool {
 	return obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"}
 }
 
-// reports lists the conditions in which the namespace controller explains why a Namespace still exists. The most
-// specific condition comes first.
-var reports = []string{
+// namespaceConditions lists the conditions in which the namespace controller explains why a Namespace still exists. The
+// most specific condition comes first.
+var namespaceConditions = []string{
 	"NamespaceFinalizersRemaining", "NamespaceDeletionContentFailure", "NamespaceDeletionDiscoveryFailure",
 	"NamespaceDeletionGroupVersionParsingFailure", "NamespaceContentRemaining",
 }
 
-// remaining returns the part of a text that explains what remains in a Namespace.
-func remaining(obj *unstructured.Unstructured) string {
+// formatRemaining returns the part of a text that explains what remains in a Namespace.
+func formatRemaining(obj *unstructured.Unstructured) string {
 	if !isNamespace(obj) {
 		return ""
 	}
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, report := range reports {
+	for _, report := range namespaceConditions {
 		for _, one := range conditions {
 			condition, _ := one.(map[string]any)
 			message, _ := condition["message"].(string)

@@ -44,17 +44,17 @@ func TestText(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Text(tc.obj); got != tc.want {
+			if got := Format(tc.obj); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
 	t.Run("the text limits the number and the length of names [F79]", func(t *testing.T) {
-		if text := Text(object("ConfigMap", many, nil)); len(text) > 1100 {
+		if text := Format(object("ConfigMap", many, nil)); len(text) > 1100 {
 			t.Errorf("the text has %d bytes", len(text))
 		}
 	})
-	if Finalizers(nil) != nil {
+	if ListFinalizers(nil) != nil {
 		t.Error("nil has finalizers")
 	}
 }

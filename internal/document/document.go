@@ -87,7 +87,7 @@ func readJSON(text []byte) (tree any, ok bool, err error) {
 	if !json.Valid(text) {
 		return nil, false, nil
 	}
-	if tooDeep(text) {
+	if isTooDeep(text) {
 		return nil, true, errDepth
 	}
 	strict, err := kjson.UnmarshalStrict(text, &tree, kjson.DisallowDuplicateFields)
@@ -97,8 +97,8 @@ func readJSON(text []byte) (tree any, ok bool, err error) {
 	return tree, true, nil
 }
 
-// tooDeep reports whether valid JSON is nested too deeply.
-func tooDeep(text []byte) bool {
+// isTooDeep reports whether valid JSON is nested too deeply.
+func isTooDeep(text []byte) bool {
 	depth, quoted, escaped := 0, false, false
 	for _, c := range text {
 		switch {
@@ -135,10 +135,10 @@ func readYAML(text []byte) (any, error) {
 	} else if !errors.Is(err, io.EOF) {
 		return nil, errSyntax
 	}
-	return valueOf(&document, 0)
+	return convertNode(&document, 0)
 }
 
-func valueOf(n *yaml.Node, depth int) (any, error) {
+func convertNode(n *yaml.Node, depth int) (any, error) {
 	switch {
 	case depth > maxDepth:
 		return nil, errDepth
@@ -147,25 +147,25 @@ func valueOf(n *yaml.Node, depth int) (any, error) {
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
-		return valueOf(n.Content[0], depth)
+		return convertNode(n.Content[0], depth)
 	case yaml.SequenceNode:
-		return listOf(n, depth)
+		return convertList(n, depth)
 	case yaml.MappingNode:
-		return objectOf(n, depth)
+		return convertObject(n, depth)
 	case yaml.ScalarNode:
-		return scalarOf(n)
+		return convertScalar(n)
 	default:
 		return nil, errSyntax
 	}
 }
 
-func listOf(n *yaml.Node, depth int) (any, error) {
+func convertList(n *yaml.Node, depth int) (any, error) {
 	if n.ShortTag() != "!!seq" {
 		return nil, errSyntax
 	}
 	list := make([]any, 0, len(n.Content))
 	for _, item := range n.Content {
-		value, err := valueOf(item, depth+1)
+		value, err := convertNode(item, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -174,8 +174,8 @@ func listOf(n *yaml.Node, depth int) (any, error) {
 	return list, nil
 }
 
-// objectOf converts a YAML mapping to an object. It returns an error if two keys are equal in JSON.
-func objectOf(n *yaml.Node, depth int) (any, error) {
+// convertObject converts a YAML mapping to an object. It returns an error if two keys are equal in JSON.
+func convertObject(n *yaml.Node, depth int) (any, error) {
 	if n.ShortTag() != "!!map" {
 		return nil, errSyntax
 	}
@@ -191,7 +191,7 @@ func objectOf(n *yaml.Node, depth int) (any, error) {
 		if _, taken := object[key.Value]; taken {
 			return nil, errSyntax
 		}
-		value, err := valueOf(n.Content[i+1], depth+1)
+		value, err := convertNode(n.Content[i+1], depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +206,7 @@ var yamlBooleans = map[string]bool{
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
 }
 
-func scalarOf(n *yaml.Node) (any, error) {
+func convertScalar(n *yaml.Node) (any, error) {
 	var value any
 	switch n.ShortTag() {
 	case "!!str":

@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// OfSecret returns the value of a key in the data of a secret. If key is empty, OfSecret returns all values as one JSON
-// object. Errors may contain keys, but no values.
-func OfSecret(data map[string][]byte, key string) (string, error) {
+// ReadSecret returns the value of a key in the data of a secret. If key is empty, ReadSecret returns all values as one
+// JSON object. Errors may contain keys, but no values.
+func ReadSecret(data map[string][]byte, key string) (string, error) {
 	if key != "" {
 		value, exists := data[key]
 		if !exists {

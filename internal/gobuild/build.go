@@ -44,7 +44,7 @@ func (b *builder) build(ctx context.Context, dir string) error {
 		return err
 	}
 	b.report.Printf("%s", b.recipe.Notice)
-	if err := b.compile(ctx, g, filepath.Join(dir, b.recipe.Program)); err != nil {
+	if err := b.runBuild(ctx, g, filepath.Join(dir, b.recipe.Program)); err != nil {
 		return err
 	}
 	for _, name := range b.recipe.Names {
@@ -61,7 +61,7 @@ func (b *builder) build(ctx context.Context, dir string) error {
 // check returns an error if there is no usable go command or not enough disk space. Without this check, the build would
 // fail only after a long time.
 func (b *builder) check(ctx context.Context, g goCommand) error {
-	out, err := g.output(ctx, "env", "GOVERSION", "GOCACHE", "GOMODCACHE")
+	out, err := g.runWithOutput(ctx, "env", "GOVERSION", "GOCACHE", "GOMODCACHE")
 	if err != nil {
 		return fmt.Errorf("the go command cannot be used: %w", err)
 	}
@@ -70,7 +70,7 @@ func (b *builder) check(ctx context.Context, g goCommand) error {
 		return fmt.Errorf("go env: want 3 lines, got %q", out)
 	}
 	for _, dir := range lines[1:] {
-		free, err := b.freeBytes(nearestExisting(strings.TrimSpace(dir)))
+		free, err := b.freeBytes(findExistingParent(strings.TrimSpace(dir)))
 		if err != nil {
 			return err
 		}
@@ -81,10 +81,10 @@ func (b *builder) check(ctx context.Context, g goCommand) error {
 	return nil
 }
 
-// compile runs go build and shows its progress.
-func (b *builder) compile(ctx context.Context, g goCommand, target string) error {
-	p := &progress{what: b.recipe.What, module: b.recipe.Module}
-	stop := b.show(p)
+// runBuild runs go build and shows its progress.
+func (b *builder) runBuild(ctx context.Context, g goCommand, target string) error {
+	p := &progress{displayName: b.recipe.DisplayName, module: b.recipe.Module}
+	stop := b.startProgress(p)
 	defer stop()
 	packages, err := g.run(ctx, p, "list", "-deps", ".")
 	if err == nil {
@@ -95,15 +95,15 @@ func (b *builder) compile(ctx context.Context, g goCommand, target string) error
 	case ctx.Err() != nil:
 		return fmt.Errorf("go build: %w", ctx.Err())
 	case err != nil:
-		return fmt.Errorf("go build: %w: %s", err, explainBuild(p.messages()))
+		return fmt.Errorf("go build: %w: %s", err, findCause(p.getMessages()))
 	}
 	return nil
 }
 
-// show reports the progress until the returned function is called.
-func (b *builder) show(p *progress) (stop func()) {
-	end := b.report.follow(p.text)
-	return func() { b.report.Printf("building %s took %s", b.recipe.What, end().Round(time.Second)) }
+// startProgress reports the progress until the returned function is called.
+func (b *builder) startProgress(p *progress) (stop func()) {
+	end := b.report.startStatus(p.formatStatus)
+	return func() { b.report.Printf("building %s took %s", b.recipe.DisplayName, end().Round(time.Second)) }
 }
 
 // goCommand runs the go command in the module of the recipe.
@@ -112,13 +112,13 @@ type goCommand struct {
 	hostCgo   bool
 }
 
-// output runs the go command and returns its standard output. If the command fails, the error contains an explanation
-// from explainBuild.
-func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
+// runWithOutput runs the go command and returns its standard output. If the command fails, the error contains an
+// explanation from findCause.
+func (g goCommand) runWithOutput(ctx context.Context, args ...string) (string, error) {
 	p := &progress{}
 	out, err := g.run(ctx, p, args...)
 	if err != nil {
-		return "", fmt.Errorf("go %s: %w: %s", args[0], err, explainBuild(p.messages()))
+		return "", fmt.Errorf("go %s: %w: %s", args[0], err, findCause(p.getMessages()))
 	}
 	return out, nil
 }
@@ -162,9 +162,9 @@ func goEnvironment(env []string, hostCgo bool) []string {
 	return out
 }
 
-// explainBuild returns one line that explains why the go command failed. The line describes the cause if it is known.
+// findCause returns one line that explains why the go command failed. The line describes the cause if it is known.
 // Otherwise it is the last message of the command.
-func explainBuild(messages []string) string {
+func findCause(messages []string) string {
 	last := "no message"
 	for _, m := range messages {
 		switch {
@@ -192,8 +192,8 @@ func containsAny(s string, parts ...string) bool {
 	return false
 }
 
-// nearestExisting returns dir or, if dir does not exist yet, its nearest existing parent.
-func nearestExisting(dir string) string {
+// findExistingParent returns dir or, if dir does not exist yet, its nearest existing parent.
+func findExistingParent(dir string) string {
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || filepath.Dir(dir) == dir {
 			return dir

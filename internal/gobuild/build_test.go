@@ -36,11 +36,11 @@ build) echo one >&2; echo two >&2
 esac
 `
 
-func enoughSpace(string) (uint64, error) { return testRecipe.Space, nil }
+func returnEnoughSpace(string) (uint64, error) { return testRecipe.Space, nil }
 
 // testRecipe is the recipe that the fake go command builds.
 var testRecipe = Recipe{
-	What: "the control plane", Version: "v1.36.3", Notice: "building Kubernetes, once", Module: "deployerkit.local/controlplane",
+	DisplayName: "the control plane", Version: "v1.36.3", Notice: "building Kubernetes, once", Module: "deployerkit.local/controlplane",
 	Files:   map[string]string{"go.mod": "module x", "main.go": "package main"},
 	Program: "controlplane", Names: []string{etcdName, apiServerName, controllerManagerName, kubectlName}, Space: 5 << 30,
 }
@@ -54,13 +54,13 @@ const (
 
 func TestBuildLinksEveryName(t *testing.T) {
 	var out bytes.Buffer
-	b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &out), lookPath: fakeGo(t, goodGo), freeBytes: enoughSpace}
+	b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &out), lookPath: fakeGo(t, goodGo), freeBytes: returnEnoughSpace}
 	dir := t.TempDir()
 	if err := b.build(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	names := []string{testRecipe.Program, etcdName, apiServerName, controllerManagerName, kubectlName}
-	if missing := Missing(dir, names); missing != nil {
+	if missing := ListMissing(dir, names); missing != nil {
 		t.Errorf("missing: %v", missing)
 	}
 	entries, err := os.ReadDir(dir)
@@ -122,7 +122,7 @@ func TestBuildExplainsFailures(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &bytes.Buffer{}), lookPath: tc.lookPath, freeBytes: enoughSpace}
+			b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &bytes.Buffer{}), lookPath: tc.lookPath, freeBytes: returnEnoughSpace}
 			if tc.freeBytes != nil {
 				b.freeBytes = tc.freeBytes
 			}
@@ -141,7 +141,7 @@ func TestBuildStopsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := filepath.Join(t.TempDir(), "started")
 	script := "if [ $1 = build ]; then : > " + started + "; exec sleep 60; fi\n" + goodGo
-	b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &bytes.Buffer{}), lookPath: fakeGo(t, script), freeBytes: enoughSpace}
+	b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &bytes.Buffer{}), lookPath: fakeGo(t, script), freeBytes: returnEnoughSpace}
 	done := make(chan error, 1)
 	go func() { done <- b.build(ctx, t.TempDir()) }()
 	poll(t, "start of the build", func() bool { _, err := os.Stat(started); return err == nil })
@@ -170,14 +170,14 @@ func TestGoEnvironmentOverridesSettings(t *testing.T) {
 }
 
 func TestBuildProgress(t *testing.T) {
-	p := &progress{what: testRecipe.What, module: testRecipe.Module}
+	p := &progress{displayName: testRecipe.DisplayName, module: testRecipe.Module}
 	feed := func(text string) {
 		if _, err := p.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got []string
-	state := func() { got = append(got, p.text(61*time.Second)) }
+	state := func() { got = append(got, p.formatStatus(61*time.Second)) }
 	feed("go: downloading k8s.io/api v0.36.3\ngo: downl")
 	feed("oading k8s.io/kubernetes v1.36.3\n")
 	state()
@@ -197,20 +197,20 @@ func TestBuildProgress(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"# k8s.io/broken", "x.go:1:2: undefined: y", ""}, p.messages()); diff != "" {
+	if diff := cmp.Diff([]string{"# k8s.io/broken", "x.go:1:2: undefined: y", ""}, p.getMessages()); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }
 
 func TestBuildProgressKeepsLastLines(t *testing.T) {
 	p := &progress{}
-	for range 3 * keptOutput {
+	for range 3 * maxMessages {
 		if _, err := p.Write([]byte("some message\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(p.messages()); n != keptOutput+1 {
-		t.Errorf("keeps %d lines, want %d and the unfinished one", n, keptOutput)
+	if n := len(p.getMessages()); n != maxMessages+1 {
+		t.Errorf("keeps %d lines, want %d and the unfinished one", n, maxMessages)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestReporterState(t *testing.T) {
 			r := NewReporter("envtest", &out)
 			r.terminal = tc.terminal
 			for _, step := range steps {
-				r.state(start.Add(step), "at "+step.String())
+				r.printStatus(start.Add(step), "at "+step.String())
 			}
 			r.Printf("done")
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {

@@ -18,8 +18,8 @@ import (
 type Finder struct {
 	// Recipe describes how to build the programs if no directory with the programs is found.
 	Recipe Recipe
-	// Need lists the programs that the caller requires. It is a subset of Recipe.Names.
-	Need []string
+	// Required lists the programs that the caller requires. It is a subset of Recipe.Names.
+	Required []string
 	// Env is the name of an environment variable. If the variable names a directory that contains all required programs,
 	// Find returns this directory.
 	Env string
@@ -50,54 +50,54 @@ func CacheDir(name, env string) (string, error) {
 // Find returns a directory with all required programs. It is safe for concurrent use, even by several processes: one
 // process builds, and the others wait. The text of an error is one line.
 func (f *Finder) Find(ctx context.Context) (string, error) {
-	if dir, ok := f.existing(); ok {
+	if dir, ok := f.findExisting(); ok {
 		return dir, nil
 	}
 	if err := os.MkdirAll(f.Cache, 0o750); err != nil {
 		return "", fmt.Errorf("make cache directory: %w", err)
 	}
 	unlock, err := lockFile(ctx, filepath.Join(f.Cache, "lock"), func() {
-		f.Report.once("another process is preparing %s; waiting for it", f.Recipe.What)
-		f.Report.state(time.Now(), "still waiting for another process")
+		f.Report.printOnce("another process is preparing %s; waiting for it", f.Recipe.DisplayName)
+		f.Report.printStatus(time.Now(), "still waiting for another process")
 	})
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	// Another process may have built the programs while it held the lock.
-	if dir, ok := f.existing(); ok {
+	if dir, ok := f.findExisting(); ok {
 		return dir, nil
 	}
 	f.removeLeftovers()
-	return f.make(ctx)
+	return f.create(ctx)
 }
 
-// existing returns a directory that contains all required programs. It checks the directory in the environment
+// findExisting returns a directory that contains all required programs. It checks the directory in the environment
 // variable, the cache and Places.
-func (f *Finder) existing() (string, bool) {
+func (f *Finder) findExisting() (string, bool) {
 	if dir := os.Getenv(f.Env); dir != "" {
-		missing := Missing(dir, f.Need)
+		missing := ListMissing(dir, f.Required)
 		if len(missing) == 0 {
 			return dir, true
 		}
-		f.Report.once("%s=%s has no %s; looking elsewhere", f.Env, dir, strings.Join(missing, ", "))
+		f.Report.printOnce("%s=%s has no %s; looking elsewhere", f.Env, dir, strings.Join(missing, ", "))
 	}
-	for _, dir := range append([]string{f.builtDir(), f.downloadedDir()}, f.Places...) {
-		if len(Missing(dir, f.Need)) == 0 {
+	for _, dir := range append([]string{f.buildDir(), f.downloadDir()}, f.Places...) {
+		if len(ListMissing(dir, f.Required)) == 0 {
 			return dir, true
 		}
 	}
 	return "", false
 }
 
-// make downloads or builds the programs. The caller holds the lock.
-func (f *Finder) make(ctx context.Context) (string, error) {
+// create downloads or builds the programs. The caller holds the lock.
+func (f *Finder) create(ctx context.Context) (string, error) {
 	if f.Download != nil {
-		end := f.Report.follow(func(elapsed time.Duration) string { return "downloading, " + elapsed.Round(time.Second).String() })
-		err := f.fill(ctx, f.downloadedDir(), f.Download)
+		end := f.Report.startStatus(func(elapsed time.Duration) string { return "downloading, " + elapsed.Round(time.Second).String() })
+		err := f.fill(ctx, f.downloadDir(), f.Download)
 		end()
 		if err == nil {
-			return f.downloadedDir(), nil
+			return f.downloadDir(), nil
 		}
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("download: %w", ctx.Err())
@@ -106,12 +106,12 @@ func (f *Finder) make(ctx context.Context) (string, error) {
 	}
 	build := f.build
 	if build == nil {
-		build = (&builder{recipe: f.Recipe, env: f.Env, report: f.Report, lookPath: exec.LookPath, freeBytes: freeBytes}).build
+		build = (&builder{recipe: f.Recipe, env: f.Env, report: f.Report, lookPath: exec.LookPath, freeBytes: getFreeSpace}).build
 	}
-	if err := f.fill(ctx, f.builtDir(), build); err != nil {
+	if err := f.fill(ctx, f.buildDir(), build); err != nil {
 		return "", fmt.Errorf("build from Go modules: %w", err)
 	}
-	return f.builtDir(), nil
+	return f.buildDir(), nil
 }
 
 // fill calls the function `produce` with a temporary directory. If `produce` succeeds, fill renames the temporary
@@ -125,7 +125,7 @@ func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Cont
 	if err := produce(ctx, tmp); err != nil {
 		return err
 	}
-	if missing := Missing(tmp, f.Need); len(missing) > 0 {
+	if missing := ListMissing(tmp, f.Required); len(missing) > 0 {
 		return fmt.Errorf("the result does not contain %s", strings.Join(missing, ", "))
 	}
 	if err := os.RemoveAll(dir); err != nil { // dir is incomplete, because f.existing did not accept it
@@ -147,12 +147,12 @@ func (f *Finder) removeLeftovers() {
 	}
 }
 
-func (f *Finder) builtDir() string { return f.Recipe.Dir(f.Cache) }
+func (f *Finder) buildDir() string { return f.Recipe.Dir(f.Cache) }
 
-func (f *Finder) downloadedDir() string { return filepath.Join(f.Cache, "downloaded-"+f.DownloadKey) }
+func (f *Finder) downloadDir() string { return filepath.Join(f.Cache, "downloaded-"+f.DownloadKey) }
 
-// Missing returns those names for which dir contains no executable file.
-func Missing(dir string, names []string) []string {
+// ListMissing returns those names for which dir contains no executable file.
+func ListMissing(dir string, names []string) []string {
 	var missing []string
 	for _, name := range names {
 		info, err := os.Stat(filepath.Join(dir, name))

@@ -34,14 +34,14 @@ func fakeBinaries(names ...string) func(context.Context, string) error {
 // newFinder returns a Finder for testRecipe that calls `build` instead of the go command.
 func newFinder(cache string, out io.Writer, build func(context.Context, string) error, need ...string) *Finder {
 	return &Finder{
-		Recipe: testRecipe, Need: need, Env: "DEPLOYERKIT_TEST_PROGRAMS", Cache: cache, Report: NewReporter("envtest", out),
+		Recipe: testRecipe, Required: need, Env: "DEPLOYERKIT_TEST_PROGRAMS", Cache: cache, Report: NewReporter("envtest", out),
 		DownloadKey: "v1.36.0", build: build,
 	}
 }
 
-func fails(context.Context, string) error { return errBoom }
+func returnError(context.Context, string) error { return errBoom }
 
-func filledDir(t *testing.T, names ...string) string {
+func newDirWithBinaries(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := fakeBinaries(names...)(t.Context(), dir); err != nil {
@@ -75,11 +75,11 @@ func TestFindSearchesInOrder(t *testing.T) {
 		},
 		"Cache": {
 			reason: "a complete cache needs neither a download nor a build",
-			built:  all, need: all, download: fails, build: fails, want: "built",
+			built:  all, need: all, download: returnError, build: returnError, want: "built",
 		},
 		"DownloadedCache": {
 			reason: "an earlier download is used again",
-			loaded: prebuilt, need: prebuilt, download: fails, build: fails, want: "downloaded",
+			loaded: prebuilt, need: prebuilt, download: returnError, build: returnError, want: "downloaded",
 		},
 		"DownloadedCacheIsNotEnough": {
 			reason: "a download does not contain the controller manager",
@@ -87,7 +87,7 @@ func TestFindSearchesInOrder(t *testing.T) {
 		},
 		"Place": {
 			reason: "a directory of another installation is used",
-			placed: prebuilt, need: prebuilt, download: fails, build: fails, want: "placed",
+			placed: prebuilt, need: prebuilt, download: returnError, build: returnError, want: "placed",
 		},
 		"CacheBeforePlace": {
 			reason: "the cache precedes another installation",
@@ -99,11 +99,11 @@ func TestFindSearchesInOrder(t *testing.T) {
 		},
 		"Download": {
 			reason: "a download precedes a build",
-			need:   prebuilt, download: fakeBinaries(prebuilt...), build: fails, want: "downloaded",
+			need:   prebuilt, download: fakeBinaries(prebuilt...), build: returnError, want: "downloaded",
 		},
 		"DownloadFails": {
 			reason: "a build follows a failed download, with a message",
-			need:   prebuilt, download: fails, build: fakeBinaries(all...), want: "built", wantReport: "boom",
+			need:   prebuilt, download: returnError, build: fakeBinaries(all...), want: "built", wantReport: "boom",
 		},
 		"IncompleteDownload": {
 			reason: "an archive without the required programs is a failed download",
@@ -115,7 +115,7 @@ func TestFindSearchesInOrder(t *testing.T) {
 		},
 		"BuildFails": {
 			reason: "the last error is returned",
-			need:   all, build: fails, wantErr: errBoom,
+			need:   all, build: returnError, wantErr: errBoom,
 		},
 	}
 	for name, tc := range cases {
@@ -125,11 +125,11 @@ func TestFindSearchesInOrder(t *testing.T) {
 			f.Download = tc.download
 			env := ""
 			if tc.env != nil {
-				env = filledDir(t, tc.env...)
+				env = newDirWithBinaries(t, tc.env...)
 			}
 			t.Setenv(f.Env, env)
 			f.Places = []string{"/nowhere", filepath.Join(t.TempDir(), "bin")}
-			places := map[string]string{"env": env, "built": f.builtDir(), "downloaded": f.downloadedDir(), "placed": f.Places[1]}
+			places := map[string]string{"env": env, "built": f.buildDir(), "downloaded": f.downloadDir(), "placed": f.Places[1]}
 			prepareCache(t, places["built"], tc.built)
 			prepareCache(t, places["downloaded"], tc.loaded)
 			prepareCache(t, places["placed"], tc.placed)
@@ -188,7 +188,7 @@ func TestFindBuildsOnceForTwoCallers(t *testing.T) {
 	results := make(chan error, 2)
 	find := func() {
 		dir, err := newOne().Find(t.Context())
-		if err == nil && len(Missing(dir, []string{etcdName})) > 0 {
+		if err == nil && len(ListMissing(dir, []string{etcdName})) > 0 {
 			err = errors.New("found an incomplete directory")
 		}
 		results <- err
@@ -217,7 +217,7 @@ func TestFindStopsWaitingWithContext(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f := newFinder(cache, &bytes.Buffer{}, fails, etcdName)
+	f := newFinder(cache, &bytes.Buffer{}, returnError, etcdName)
 	if _, err := f.Find(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
@@ -235,14 +235,14 @@ func TestFindRemovesFilesOfKilledBuilds(t *testing.T) {
 }
 
 func TestMissingRequiresExecutables(t *testing.T) {
-	dir := filledDir(t, etcdName)
+	dir := newDirWithBinaries(t, etcdName)
 	if err := os.WriteFile(filepath.Join(dir, apiServerName), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, kubectlName), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	got := Missing(dir, []string{etcdName, apiServerName, kubectlName, controllerManagerName})
+	got := ListMissing(dir, []string{etcdName, apiServerName, kubectlName, controllerManagerName})
 	if diff := cmp.Diff([]string{apiServerName, kubectlName, controllerManagerName}, got); diff != "" {
 		t.Errorf("only an executable file counts (-want +got):\n%s", diff)
 	}

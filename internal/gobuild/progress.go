@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// keptOutput is how many lines of the go command's output are kept to explain a failure.
-const keptOutput = 40
+// maxMessages is how many lines of the go command's output are kept to explain a failure.
+const maxMessages = 40
 
 // progress parses the stderr of `go build -v`, which has one line for each compiled package and each downloaded module.
 // It keeps the last lines of all other output, because they explain a failure.
 type progress struct {
-	what   string // the name of the result for messages, see Recipe.What
-	module string // the main package, which is compiled last
+	displayName string // the name of the result for messages, see Recipe.DisplayName
+	module      string // the main package, which is compiled last
 
 	total int // number of packages, including those already compiled
 
@@ -39,12 +39,12 @@ func (p *progress) Write(b []byte) (int, error) {
 		if i < 0 {
 			return len(b), nil
 		}
-		p.line(strings.TrimSpace(string(p.rest[:i])))
+		p.parseLine(strings.TrimSpace(string(p.rest[:i])))
 		p.rest = p.rest[i+1:]
 	}
 }
 
-func (p *progress) line(line string) {
+func (p *progress) parseLine(line string) {
 	switch {
 	case line == "":
 	case strings.HasPrefix(line, "go: downloading "):
@@ -54,7 +54,7 @@ func (p *progress) line(line string) {
 		p.linking = p.linking || line == p.module
 	default:
 		p.diagnostic = append(p.diagnostic, line)
-		if len(p.diagnostic) > keptOutput {
+		if len(p.diagnostic) > maxMessages {
 			p.diagnostic = p.diagnostic[1:]
 		}
 	}
@@ -65,18 +65,18 @@ func isPackagePath(line string) bool {
 	return !strings.ContainsAny(line, " \t:#")
 }
 
-// text returns a line about the progress of a build that has run for the given time.
-func (p *progress) text(elapsed time.Duration) string {
+// formatStatus returns a line about the progress of a build that has run for the given time.
+func (p *progress) formatStatus(elapsed time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	elapsed = elapsed.Round(time.Second)
 	switch {
 	case p.linking:
-		return fmt.Sprintf("building %s: linking, %s", p.what, elapsed)
+		return fmt.Sprintf("building %s: linking, %s", p.displayName, elapsed)
 	case p.total == 0:
-		return fmt.Sprintf("building %s: %d modules downloaded, %s", p.what, p.downloads, elapsed)
+		return fmt.Sprintf("building %s: %d modules downloaded, %s", p.displayName, p.downloads, elapsed)
 	default:
-		return fmt.Sprintf("building %s: %d of at most %d packages, %s", p.what, p.packages, p.total, elapsed)
+		return fmt.Sprintf("building %s: %d of at most %d packages, %s", p.displayName, p.packages, p.total, elapsed)
 	}
 }
 
@@ -87,8 +87,8 @@ func (p *progress) setTotal(n int) {
 	p.total = n
 }
 
-// messages returns the lines that name neither a package nor a download.
-func (p *progress) messages() []string {
+// getMessages returns the lines that name neither a package nor a download.
+func (p *progress) getMessages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(append([]string(nil), p.diagnostic...), strings.TrimSpace(string(p.rest)))

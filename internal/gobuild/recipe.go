@@ -19,8 +19,8 @@ import (
 // Recipe describes a Go module that compiles to one program. The behavior of the program depends on the name under
 // which it is started.
 type Recipe struct {
-	// What is the name of the result in messages, for example "the control plane".
-	What string
+	// DisplayName is the name of the result in messages, for example "the control plane".
+	DisplayName string
 	// Version is the version of the programs. It is part of the cache key and of messages.
 	Version string
 	// Notice is a message about the expected duration of the build. It is printed once before the build.

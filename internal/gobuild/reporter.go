@@ -45,23 +45,23 @@ func NewReporter(name string, w io.Writer) *Reporter {
 func (r *Reporter) Printf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.line(fmt.Sprintf(format, args...))
+	r.printLine(fmt.Sprintf(format, args...))
 }
 
-// once writes a line unless it was written before.
-func (r *Reporter) once(format string, args ...any) {
+// printOnce writes a line unless it was written before.
+func (r *Reporter) printOnce(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
 	if !r.seen[text] {
 		r.seen[text] = true
-		r.line(text)
+		r.printLine(text)
 	}
 }
 
-// follow shows the state of a long step until the function `end` is called. The function `end` returns how long the
-// step took.
-func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() time.Duration) {
+// startStatus shows the state of a long step until the function `end` is called. The function `end` returns how long
+// the step took.
+func (r *Reporter) startStatus(text func(elapsed time.Duration) string) (end func() time.Duration) {
 	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -72,7 +72,7 @@ func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() t
 			case <-done:
 				return
 			case now := <-tick.C:
-				r.state(now, text(now.Sub(start)))
+				r.printStatus(now, text(now.Sub(start)))
 			}
 		}
 	}()
@@ -83,9 +83,9 @@ func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() t
 	}
 }
 
-// state shows the state of a long step. On a terminal, it overwrites the previous state. Otherwise, it writes at most
-// one line per statusInterval.
-func (r *Reporter) state(now time.Time, text string) {
+// printStatus shows the state of a long step. On a terminal, it overwrites the previous state. Otherwise, it writes at
+// most one line per statusInterval.
+func (r *Reporter) printStatus(now time.Time, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -96,12 +96,12 @@ func (r *Reporter) state(now time.Time, text string) {
 		r.last = now // the start of the step has just been shown
 	case now.Sub(r.last) >= statusInterval:
 		r.last = now
-		r.line(text)
+		r.printLine(text)
 	}
 }
 
-// line writes a complete line. The caller holds mu.
-func (r *Reporter) line(text string) {
+// printLine writes a complete line. The caller holds mu.
+func (r *Reporter) printLine(text string) {
 	if r.status {
 		fmt.Fprint(r.w, "\r\x1b[K")
 		r.status = false

@@ -27,8 +27,8 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// freeBytes returns how many bytes an unprivileged user can write to the file system of dir.
-func freeBytes(dir string) (uint64, error) {
+// getFreeSpace returns how many bytes an unprivileged user can write to the file system of dir.
+func getFreeSpace(dir string) (uint64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("statfs %s: %w", dir, err)

@@ -34,7 +34,7 @@ func Start(out, lines io.Writer, text func(elapsed time.Duration) string) *Write
 	h := &Writer{out: out, lines: lines, text: text, begin: time.Now()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.quiet = time.AfterFunc(Interval, h.beat)
+	h.quiet = time.AfterFunc(Interval, h.writeAfterInterval)
 	return h
 }
 
@@ -59,8 +59,8 @@ func (h *Writer) Stop() {
 	h.quiet.Stop()
 }
 
-// beat writes a line after an Interval without input.
-func (h *Writer) beat() {
+// writeAfterInterval writes a line after an Interval without input.
+func (h *Writer) writeAfterInterval() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended {

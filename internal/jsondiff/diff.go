@@ -30,7 +30,7 @@ func diffAt(path Path, old, now any) []Difference {
 	newList, isList := now.([]any)
 	switch {
 	case wasObject && isObject:
-		for _, key := range sortedKeys(oldObject, newObject) {
+		for _, key := range sortKeys(oldObject, newObject) {
 			out = append(out, diffAt(append(path, key), oldObject[key], newObject[key])...)
 		}
 	case wasList && isList && len(oldList) == len(newList):
@@ -43,8 +43,8 @@ func diffAt(path Path, old, now any) []Difference {
 	return out
 }
 
-// sortedKeys returns the sorted keys of two objects.
-func sortedKeys(a, b map[string]any) []string {
+// sortKeys returns the sorted keys of two objects.
+func sortKeys(a, b map[string]any) []string {
 	both := map[string]any{}
 	maps.Copy(both, a)
 	maps.Copy(both, b)

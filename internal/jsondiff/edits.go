@@ -19,7 +19,7 @@ type pair struct{ from, to int }
 
 // listEdits returns all differences between a and b, in order.
 func listEdits(a, b []any) []edit {
-	head, tail := commonEnds(a, b)
+	head, tail := countEqualEnds(a, b)
 	end := pair{len(a) - tail, len(b) - tail}
 	var edits []edit
 	from, to := head, head
@@ -32,8 +32,8 @@ func listEdits(a, b []any) []edit {
 	return edits
 }
 
-// commonEnds returns how many items are equal at the beginning and at the end of both lists.
-func commonEnds(a, b []any) (head, tail int) {
+// countEqualEnds returns how many items are equal at the beginning and at the end of both lists.
+func countEqualEnds(a, b []any) (head, tail int) {
 	for head < len(a) && head < len(b) && Equal(a[head], b[head]) {
 		head++
 	}
@@ -48,12 +48,12 @@ func commonEnds(a, b []any) (head, tail int) {
 func equalItems(a, b []any, head int) []pair {
 	places := map[string][]int{}
 	for i, item := range a[head:] {
-		text := textOf(item)
+		text := toText(item)
 		places[text] = append(places[text], head+i)
 	}
 	var out []pair
 	for j, item := range b[head:] {
-		if text := textOf(item); len(places[text]) > 0 {
+		if text := toText(item); len(places[text]) > 0 {
 			out = append(out, pair{places[text][0], head + j})
 			places[text] = places[text][1:]
 		}

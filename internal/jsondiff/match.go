@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// maxCompared is the maximum number of item comparisons in one call of matcher.pair. If the call would need more, it
-// matches the items in order.
+// maxCompared is the maximum number of item comparisons in one call of matcher.matchBest. If the call would need more,
+// it matches the items in order.
 const maxCompared = 1 << 14
 
 // matcher determines which item of an old list corresponds to which item of a new list.
@@ -25,33 +25,33 @@ type matcher struct {
 // equal, then if they have equal members, and finally by their position.
 func Match(before, after []any, key string) []int {
 	m := matcher{before: before, after: after, from: make([]int, len(after)), taken: make([]bool, len(before))}
-	head, tail := commonEnds(before, after)
+	head, tail := countEqualEnds(before, after)
 	for j := range after {
 		m.from[j] = -1
 		if j < head {
-			m.take(j, j)
+			m.setMatch(j, j)
 		} else if i := j - len(after) + len(before); j >= len(after)-tail {
-			m.take(i, j)
+			m.setMatch(i, j)
 		}
 	}
-	m.pairGroups(func(item any) string { return keyOf(item, key) }, 0)
+	m.matchGroups(func(item any) string { return getKey(item, key) }, 0)
 	for i := range before { // if no new item has the key of an old item, the old item stays unmatched
-		m.taken[i] = m.taken[i] || keyOf(before[i], key) != ""
+		m.taken[i] = m.taken[i] || getKey(before[i], key) != ""
 	}
-	m.pairGroups(textOf, 0)
-	m.pairGroups(func(any) string { return "any" }, 1)
+	m.matchGroups(toText, 0)
+	m.matchGroups(func(any) string { return "any" }, 1)
 	for j := range after {
 		if m.from[j] < 0 && j < len(before) && !m.taken[j] {
-			m.take(j, j)
+			m.setMatch(j, j)
 		}
 	}
 	return m.from
 }
 
-func (m *matcher) take(i, j int) { m.from[j], m.taken[i] = i, true }
+func (m *matcher) setMatch(i, j int) { m.from[j], m.taken[i] = i, true }
 
-// keyOf returns the value of the member `key` of an item as text, or "" if there is no such member.
-func keyOf(item any, key string) string {
+// getKey returns the value of the member `key` of an item as text, or "" if there is no such member.
+func getKey(item any, key string) string {
 	members, _ := item.(map[string]any)
 	switch value := members[key].(type) {
 	case string:
@@ -62,15 +62,15 @@ func keyOf(item any, key string) string {
 	return ""
 }
 
-// textOf returns an item as JSON text.
-func textOf(item any) string {
+// toText returns an item as JSON text.
+func toText(item any) string {
 	data, _ := json.Marshal(item) // plain values never fail
 	return string(data)
 }
 
-// pairGroups matches items for which the function `name` returns the same non-empty text, and which have at least
+// matchGroups matches items for which the function `name` returns the same non-empty text, and which have at least
 // `least` equal members.
-func (m *matcher) pairGroups(name func(any) string, least int) {
+func (m *matcher) matchGroups(name func(any) string, least int) {
 	left := map[string][]int{}
 	for i, item := range m.before {
 		if !m.taken[i] {
@@ -85,13 +85,13 @@ func (m *matcher) pairGroups(name func(any) string, least int) {
 		}
 	}
 	for group, indices := range left {
-		m.pair(indices, open[group], least)
+		m.matchBest(indices, open[group], least)
 	}
 }
 
-// pair matches the old items in `left` with the new items in `open`. It begins with the two items that have the most
-// equal members.
-func (m *matcher) pair(left, open []int, least int) {
+// matchBest matches the old items in `left` with the new items in `open`. It begins with the two items that have the
+// most equal members.
+func (m *matcher) matchBest(left, open []int, least int) {
 	type candidate struct{ i, j, likeness int }
 	var all []candidate
 	for at, i := range left {
@@ -100,7 +100,7 @@ func (m *matcher) pair(left, open []int, least int) {
 			continue
 		}
 		for _, j := range open {
-			if n := likeness(m.before[i], m.after[j]); n >= least {
+			if n := countEqualMembers(m.before[i], m.after[j]); n >= least {
 				all = append(all, candidate{i, j, n})
 			}
 		}
@@ -110,13 +110,13 @@ func (m *matcher) pair(left, open []int, least int) {
 	})
 	for _, c := range all {
 		if m.from[c.j] < 0 && !m.taken[c.i] {
-			m.take(c.i, c.j)
+			m.setMatch(c.i, c.j)
 		}
 	}
 }
 
-// likeness returns the number of members that are equal in both objects.
-func likeness(a, b any) int {
+// countEqualMembers returns the number of members that are equal in both objects.
+func countEqualMembers(a, b any) int {
 	left, _ := a.(map[string]any)
 	right, _ := b.(map[string]any)
 	n := 0

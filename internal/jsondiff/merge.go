@@ -42,7 +42,7 @@ func ApplyMergePatch(base, patch map[string]any) map[string]any {
 			delete(out, key)
 		case isObject:
 			have, exists := out[key].(map[string]any)
-			if !exists && DeletesOnly(changeObject) {
+			if !exists && IsDeleteOnly(changeObject) {
 				continue
 			}
 			out[key] = ApplyMergePatch(have, changeObject)
@@ -61,7 +61,7 @@ func DropUselessDeletions(patch, base map[string]any) (out map[string]any, dropp
 	for key, change := range patch {
 		if changeObject, isObject := change.(map[string]any); isObject {
 			have, exists := base[key].(map[string]any)
-			if !exists && DeletesOnly(changeObject) {
+			if !exists && IsDeleteOnly(changeObject) {
 				dropped = true
 				continue
 			}
@@ -73,27 +73,27 @@ func DropUselessDeletions(patch, base map[string]any) (out map[string]any, dropp
 	return out, dropped
 }
 
-// DeletesOnly reports whether a merge patch contains only deletions. It returns false if the patch sets a value, even
+// IsDeleteOnly reports whether a merge patch contains only deletions. It returns false if the patch sets a value, even
 // an empty object.
-func DeletesOnly(patch map[string]any) bool {
+func IsDeleteOnly(patch map[string]any) bool {
 	for _, change := range patch {
-		if changeObject, isObject := change.(map[string]any); change != nil && (!isObject || !DeletesOnly(changeObject)) {
+		if changeObject, isObject := change.(map[string]any); change != nil && (!isObject || !IsDeleteOnly(changeObject)) {
 			return false
 		}
 	}
 	return len(patch) > 0
 }
 
-// Overlay merges two objects recursively and returns the result. If both objects set a member, the value of the second
-// object takes precedence, even if it is null. Overlay can therefore join two merge patches.
-func Overlay(base, top map[string]any) map[string]any {
+// MergeOverlay merges two objects recursively and returns the result. If both objects set a member, the value of the
+// second object takes precedence, even if it is null. MergeOverlay can therefore join two merge patches.
+func MergeOverlay(base, top map[string]any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, base)
 	for key, value := range top {
 		below, isObject := out[key].(map[string]any)
 		above, isToo := value.(map[string]any)
 		if isObject && isToo {
-			value = Overlay(below, above)
+			value = MergeOverlay(below, above)
 		}
 		out[key] = value
 	}

@@ -20,7 +20,7 @@ func TestMerging(t *testing.T) {
 	})
 	t.Run("Overlay replaces fields [D9]", func(t *testing.T) {
 		want := object{"same": "b", "zero": "b", "none": "b", "list": []any{"b"}, "empty": []any{"b"}, "deep": object{"a": int64(2), "zero": int64(2), "new": nil}, "new": false}
-		if diff := cmp.Diff(want, Overlay(base, more)); diff != "" {
+		if diff := cmp.Diff(want, MergeOverlay(base, more)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if base["same"] != "a" || more["same"] != "b" {

@@ -24,11 +24,11 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 // pointer is a JSON pointer (RFC 6901), built key by key.
 type pointer string
 
-func (p pointer) member(key string) pointer { return p + "/" + pointer(pointerEscapes.Replace(key)) }
-func (p pointer) item(index int) pointer    { return p + "/" + pointer(strconv.Itoa(index)) }
+func (p pointer) addMember(key string) pointer { return p + "/" + pointer(pointerEscapes.Replace(key)) }
+func (p pointer) item(index int) pointer       { return p + "/" + pointer(strconv.Itoa(index)) }
 
-// Operations returns the JSON patch that turns one object into another. It never replaces the whole metadata.
-func Operations(have, want map[string]any) []Operation {
+// NewOperations returns the JSON patch that turns one object into another. It never replaces the whole metadata.
+func NewOperations(have, want map[string]any) []Operation {
 	for many := manyOperations; ; many /= 10 {
 		d := differ{many: many}
 		d.object("", have, want)
@@ -45,12 +45,12 @@ type differ struct {
 	many int // the maximum number of operations per object or list; with more, the whole object or list is replaced
 }
 
-func (d *differ) emit(op string, at pointer, value any) {
+func (d *differ) addOperation(op string, at pointer, value any) {
 	step := Operation{"op": op, "path": string(at)}
 	d.size += len(`{"op":"","path":""},`) + len(op) + len(at)
 	if op != "remove" {
 		step["value"] = value
-		d.size += len(`"value":,`) + len(textOf(value))
+		d.size += len(`"value":,`) + len(toText(value))
 	}
 	d.ops = append(d.ops, step)
 }
@@ -60,7 +60,7 @@ func (d *differ) emit(op string, at pointer, value any) {
 func (d *differ) object(at pointer, have, want map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(have)) {
 		if _, keep := want[key]; !keep {
-			d.emit("remove", at.member(key), nil)
+			d.addOperation("remove", at.addMember(key), nil)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -68,36 +68,36 @@ func (d *differ) object(at pointer, have, want map[string]any) {
 		if exists && Equal(old, want[key]) {
 			continue
 		}
-		d.value(at.member(key), old, want[key], "add")
+		d.value(at.addMember(key), old, want[key], "add")
 	}
 }
 
-// value appends the operations that turn `have` into `want`. If a single operation that sets the whole value is
-// shorter, value appends that operation instead. The argument `op` is the type of that operation.
+// value appends the operations that turn `have` into `want`. If a single operation of type op that sets the whole value
+// is shorter, value appends that operation instead.
 func (d *differ) value(at pointer, have, want any, op string) {
 	steps, text := len(d.ops), d.size
 	switch wanted := want.(type) {
 	case map[string]any:
 		old, isObject := have.(map[string]any)
 		if !isObject {
-			d.emit(op, at, want)
+			d.addOperation(op, at, want)
 			return
 		}
 		d.object(at, old, wanted)
 	case []any:
 		old, isList := have.([]any)
 		if !isList || len(old) == 0 || len(wanted) == 0 {
-			d.emit(op, at, want)
+			d.addOperation(op, at, want)
 			return
 		}
 		d.list(at, old, wanted)
 	default:
-		d.emit(op, at, want)
+		d.addOperation(op, at, want)
 		return
 	}
-	if some := len(d.ops) - steps; at != "/metadata" && (some > d.many || some > 1 && d.size-text > len(textOf(want))) {
+	if some := len(d.ops) - steps; at != "/metadata" && (some > d.many || some > 1 && d.size-text > len(toText(want))) {
 		d.ops, d.size = d.ops[:steps], text
-		d.emit(op, at, want)
+		d.addOperation(op, at, want)
 	}
 }
 
@@ -115,10 +115,10 @@ func (d *differ) list(at pointer, have, want []any) {
 			continue
 		}
 		for range edit.fromEnd - edit.from {
-			d.emit("remove", at.item(edit.to), nil)
+			d.addOperation("remove", at.item(edit.to), nil)
 		}
 		for i := edit.to; i < edit.toEnd; i++ {
-			d.emit("add", at.item(i), want[i])
+			d.addOperation("add", at.item(i), want[i])
 		}
 	}
 }

@@ -22,14 +22,14 @@ func PathOf(keys ...string) string { return joinElements(keys) }
 func joinElements[E any](elements []E) string {
 	path := ""
 	for _, element := range elements {
-		path = joinPath(path, elementText(element))
+		path = joinPath(path, formatElement(element))
 	}
 	return path
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-func elementText(element any) string {
+func formatElement(element any) string {
 	key, isKey := element.(string)
 	switch {
 	case !isKey:
@@ -57,8 +57,8 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Path + ": " + e.Reason }
 
-// Below prepends a path to the path in a *FieldError. It returns any other error unchanged.
-func Below(path string, err error) error {
+// PrependPath prepends a path to the path in a *FieldError. It returns any other error unchanged.
+func PrependPath(path string, err error) error {
 	if field, ok := errors.AsType[*FieldError](err); ok {
 		return &FieldError{Path: joinPath(path, field.Path), Reason: field.Reason}
 	}

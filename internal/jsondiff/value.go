@@ -75,7 +75,7 @@ func Normalize(value any) (any, error) {
 	case []any:
 		return normalizeList(v)
 	}
-	return recode(value)
+	return encodeAndDecode(value)
 }
 
 func normalizeObject(value map[string]any) (any, error) {
@@ -86,7 +86,7 @@ func normalizeObject(value map[string]any) (any, error) {
 	for key, member := range value {
 		plain, err := Normalize(member)
 		if err != nil {
-			return nil, Below(elementText(key), err)
+			return nil, PrependPath(formatElement(key), err)
 		}
 		out[key] = plain
 	}
@@ -101,15 +101,15 @@ func normalizeList(value []any) (any, error) {
 	for i, item := range value {
 		plain, err := Normalize(item)
 		if err != nil {
-			return nil, Below(elementText(i), err)
+			return nil, PrependPath(formatElement(i), err)
 		}
 		out[i] = plain
 	}
 	return out, nil
 }
 
-// recode converts a value to plain JSON values by encoding it as JSON text.
-func recode(value any) (any, error) {
+// encodeAndDecode converts a value to plain JSON values by encoding it as JSON text.
+func encodeAndDecode(value any) (any, error) {
 	data, err := json.Marshal(value)
 	var out any
 	if err == nil {

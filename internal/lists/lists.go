@@ -52,7 +52,7 @@ func flatten(object Item, isList func(map[string]any) bool, depth int) ([]Item, 
 		if !isObject || body == nil {
 			return nil, fmt.Errorf("%s must be an object", strings.TrimPrefix(path, "."))
 		}
-		below, err := flatten(Item{Path: path, Body: inherit(body, object.Body)}, isList, depth+1)
+		below, err := flatten(Item{Path: path, Body: addTypeMeta(body, object.Body)}, isList, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -61,8 +61,8 @@ func flatten(object Item, isList func(map[string]any) bool, depth int) ([]Item, 
 	return out, nil
 }
 
-// inherit returns the item with the kind and the API version that follow from its list, if it has neither.
-func inherit(item, list map[string]any) map[string]any {
+// addTypeMeta returns the item with the kind and the API version that follow from its list, if it has neither.
+func addTypeMeta(item, list map[string]any) map[string]any {
 	kind, _ := list["kind"].(string)
 	kind = strings.TrimSuffix(kind, "List")
 	if kind == "" || !isMissing(item["kind"]) || !isMissing(item["apiVersion"]) {

@@ -58,7 +58,7 @@ type (
 // encode returns the request for the given spans. All spans must have the same resource. encode ignores events and
 // links of spans, because this library does not create any.
 func encode(spans []sdktrace.ReadOnlySpan) ([]byte, error) {
-	out := resourceSpans{SchemaURL: spans[0].Resource().SchemaURL(), Resource: resource{Attributes: attributesOf(spans[0].Resource().Attributes())}}
+	out := resourceSpans{SchemaURL: spans[0].Resource().SchemaURL(), Resource: resource{Attributes: toAttributes(spans[0].Resource().Attributes())}}
 	places := map[scope]int{}
 	for _, s := range spans {
 		of := scope{Name: s.InstrumentationScope().Name, Version: s.InstrumentationScope().Version}
@@ -68,15 +68,15 @@ func encode(spans []sdktrace.ReadOnlySpan) ([]byte, error) {
 			places[of] = i
 			out.ScopeSpans = append(out.ScopeSpans, scopeSpans{Scope: of})
 		}
-		out.ScopeSpans[i].Spans = append(out.ScopeSpans[i].Spans, spanOf(s))
+		out.ScopeSpans[i].Spans = append(out.ScopeSpans[i].Spans, toSpan(s))
 	}
 	return json.Marshal(request{ResourceSpans: []resourceSpans{out}})
 }
 
-func spanOf(s sdktrace.ReadOnlySpan) span {
+func toSpan(s sdktrace.ReadOnlySpan) span {
 	out := span{
 		TraceID: s.SpanContext().TraceID().String(), SpanID: s.SpanContext().SpanID().String(), Name: s.Name(), Kind: int(s.SpanKind()),
-		Start: nanos(s.StartTime()), End: nanos(s.EndTime()), Attributes: attributesOf(s.Attributes()),
+		Start: toNanos(s.StartTime()), End: toNanos(s.EndTime()), Attributes: toAttributes(s.Attributes()),
 	}
 	if s.Parent().HasSpanID() {
 		out.ParentSpanID = s.Parent().SpanID().String()
@@ -91,9 +91,9 @@ func spanOf(s sdktrace.ReadOnlySpan) span {
 	return out
 }
 
-func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+func toNanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-func attributesOf(attributes []attribute.KeyValue) []keyValue {
+func toAttributes(attributes []attribute.KeyValue) []keyValue {
 	out := []keyValue{}
 	for _, a := range attributes {
 		var value map[string]any

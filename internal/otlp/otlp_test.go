@@ -19,7 +19,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-func environment(values map[string]string) func(string) (string, bool) {
+func newEnvironment(values map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 }
 
@@ -52,8 +52,8 @@ func TestFromEnvironment(t *testing.T) {
 		"invalid second header": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_HEADERS": "a=" + secret + "%0d%0ab: c"}, nil, "key=value"},
 		"missing certificates":  {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"}, nil, "OTEL_EXPORTER_OTLP_CERTIFICATE"},
 	} {
-		t.Run(name+" [E9]", func(t *testing.T) {
-			got, err := FromEnvironment(environment(tc.env))
+		t.Run(name+" [V9]", func(t *testing.T) {
+			got, err := FromEnvironment(newEnvironment(tc.env))
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), secret) {
 					t.Errorf("want an error with %q, got %v", tc.err, err)
@@ -85,7 +85,7 @@ func TestExport(t *testing.T) {
 	}))
 	defer collector.Close()
 	for name, compressed := range map[string]bool{"plain": false, "compressed": true} {
-		t.Run("the exporter sends spans, "+name+" [E9]", func(t *testing.T) {
+		t.Run("the exporter sends spans, "+name+" [V9]", func(t *testing.T) {
 			exporter := New(Settings{Endpoint: collector.URL, Timeout: time.Minute, Gzip: compressed, Headers: map[string]string{"tenant": "a"}})
 			provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter), sdktrace.WithResource(sdkresource.NewSchemaless(attribute.String("service.name", "me"))))
 			ctx, parent := provider.Tracer("lib").Start(t.Context(), "reconcile")
@@ -116,7 +116,7 @@ func TestExport(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the error for a rejected export hides the address [E9]", func(t *testing.T) {
+	t.Run("the error for a rejected export hides the address [V9]", func(t *testing.T) {
 		code = http.StatusForbidden
 		exporter := New(Settings{Endpoint: collector.URL + "/s3cret", Timeout: time.Minute})
 		provider := sdktrace.NewTracerProvider()

@@ -18,10 +18,10 @@ const Min = time.Second
 // for concurrent use.
 type Limit struct{ warned sync.Map }
 
-// AtLeast returns d, or Min if d is positive but shorter. In the latter case, it logs a warning that names the option,
-// unless it has already logged a warning for this option. Zero and negative values have other meanings, so AtLeast
+// Apply returns d, or Min if d is positive but shorter. In the latter case, it logs a warning that names the option,
+// unless it has already logged a warning for this option. Zero and negative values have other meanings, so Apply
 // returns them unchanged.
-func (l *Limit) AtLeast(log logr.Logger, option string, d time.Duration) time.Duration {
+func (l *Limit) Apply(log logr.Logger, option string, d time.Duration) time.Duration {
 	if d <= 0 || d >= Min {
 		return d
 	}

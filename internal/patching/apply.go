@@ -26,26 +26,26 @@ import (
 
 const defaultAttempts = 10
 
-// These constants limit the random delay between two attempts. The maximum delay is firstWait. It doubles with each
-// attempt, up to longestWait.
+// These constants limit the random delay between two attempts. The maximum delay is minRetryDelay. It doubles with each
+// attempt, up to maxRetryDelay.
 const (
-	firstWait   = 2 * time.Millisecond
-	longestWait = 500 * time.Millisecond
+	minRetryDelay = 2 * time.Millisecond
+	maxRetryDelay = 500 * time.Millisecond
 )
 
 // guardedLists contains the lists in the metadata to which other clients may add items. A merge patch that changes such
 // a list makes Apply behave as with the option Locked.
 var guardedLists = []string{"finalizers", "ownerReferences"}
 
-// errNoReference is returned if the object is nil. It is also returned if the object has no resourceVersion, but
+// errNotRead is returned if the object is nil. It is also returned if the object has no resourceVersion, but
 // Content.Funcs or the option Locked requires one.
-var errNoReference = errors.New("the object must be read before it is patched: it has no resourceVersion")
+var errNotRead = errors.New("the object must be read before it is patched: it has no resourceVersion")
 
 // Apply changes the object in the cluster according to the content, in as few calls as possible. It stores the response
 // of the API server in obj.
 func Apply(ctx context.Context, c client.Client, obj client.Object, content Content, opts Options) (Result, error) {
 	if isNil(obj) {
-		return Result{Left: content}, errNoReference
+		return Result{Left: content}, errNotRead
 	}
 	a := &applier{obj: obj, options: opts, left: content, endpoint: opts.Endpoint}
 	a.target = target{client: c, reader: cmp.Or[client.Reader](opts.Reader, c), key: client.ObjectKeyFromObject(obj)}
@@ -59,7 +59,7 @@ func Apply(ctx context.Context, c client.Client, obj client.Object, content Cont
 	if a.fresh {
 		err = errors.Join(err, setBody(obj, a.body))
 	} else if a.body == nil {
-		a.body, _ = Body(obj)
+		a.body, _ = ToBody(obj)
 	}
 	if !a.result.Gone {
 		a.result.Body = a.body
@@ -95,7 +95,7 @@ func (a *applier) begin() error {
 	if a.target.kind, err = a.target.client.GroupVersionKindFor(a.obj); err != nil {
 		return fmt.Errorf("find the kind of %T: %w", a.obj, err)
 	}
-	if found, known := kinds.Get(a.target.kind); known && a.endpoint == StatusEndpointUnknown {
+	if found, known := kindCache.Get(a.target.kind); known && a.endpoint == StatusEndpointUnknown {
 		a.endpoint, _ = found.(StatusEndpoint)
 	}
 	a.uid = a.obj.GetUID()
@@ -105,15 +105,15 @@ func (a *applier) begin() error {
 		a.options.Locked = a.options.Locked || hasMember(metadata, list)
 	}
 	if a.obj.GetResourceVersion() == "" && (a.options.Locked || len(a.left.Funcs) > 0) {
-		return errNoReference
+		return errNotRead
 	}
 	if _, raw := a.obj.(*unstructured.Unstructured); !raw {
 		a.typed = reflect.TypeOf(a.obj).Elem()
 		if len(a.left.Funcs) > 0 {
-			return nil // applier.plan reads the raw body from the API server
+			return nil // applier.newPlan reads the raw body from the API server
 		}
 	}
-	a.body, err = Body(a.obj)
+	a.body, err = ToBody(a.obj)
 	return err
 }
 
@@ -124,42 +124,42 @@ func (a *applier) run(ctx context.Context) error {
 		if len(a.result.Calls) > 0 {
 			a.result.Attempts = attempt
 		}
-		seen := versionOf(a.body)
-		if err = a.classify(ctx, err); a.result.Gone || !apierrors.IsConflict(err) || a.options.Locked {
+		seen := getVersion(a.body)
+		if err = a.handleInvalid(ctx, err); a.result.Gone || !apierrors.IsConflict(err) || a.options.Locked {
 			return err
 		}
-		if attempt, err = a.renew(ctx, attempt, seen, err); err != nil || a.result.Gone {
+		if attempt, err = a.readUntilChanged(ctx, attempt, seen, err); err != nil || a.result.Gone {
 			return err
 		}
 	}
 }
 
-// renew waits and reads the object, again and again, until it gets another version than `seen`. A single read may not
-// be enough, because a cache may lag behind. Each read counts as an attempt. After the last attempt, renew returns the
-// conflict.
-func (a *applier) renew(ctx context.Context, attempt int, seen string, conflict error) (int, error) {
+// readUntilChanged waits and reads the object, again and again, until it gets another version than `seen`. A single
+// read may not be enough, because a cache may lag behind. Each read counts as an attempt. After the last attempt,
+// readUntilChanged returns the conflict.
+func (a *applier) readUntilChanged(ctx context.Context, attempt int, seen string, conflict error) (int, error) {
 	for ; attempt < a.options.Attempts; attempt++ {
 		if err := wait(ctx, attempt); err != nil {
 			return attempt, errors.Join(conflict, err)
 		}
-		if versionOf(a.body) == seen {
+		if getVersion(a.body) == seen {
 			if err := a.read(ctx); err != nil || a.result.Gone {
 				return attempt, err
 			}
 		}
-		if versionOf(a.body) != seen {
+		if getVersion(a.body) != seen {
 			return attempt, nil
 		}
 	}
 	return attempt, conflict
 }
 
-// classify handles validation errors that are not caused by the patch itself. If another client has changed the object,
-// a JSON patch may lead to a validation error, because the API server applies the operations before it compares the
-// versions. In this case, classify returns a conflict. If the object was deleted and created again, a patch with the
-// old UID also leads to a validation error. In this case, classify sets Gone and returns nil. It returns any other
-// error unchanged.
-func (a *applier) classify(ctx context.Context, err error) error {
+// handleInvalid handles validation errors that are not caused by the patch itself. If another client has changed the
+// object, a JSON patch may lead to a validation error, because the API server applies the operations before it compares
+// the versions. In this case, handleInvalid returns a conflict. If the object was deleted and created again, a patch
+// with the old UID also leads to a validation error. In this case, handleInvalid sets Gone and returns nil. It returns
+// any other error unchanged.
+func (a *applier) handleInvalid(ctx context.Context, err error) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
 		return err
@@ -171,31 +171,31 @@ func (a *applier) classify(ctx context.Context, err error) error {
 		}
 		return err // an error that names a field is caused by the patch
 	}
-	seen := versionOf(a.body)
+	seen := getVersion(a.body)
 	if readErr := a.read(ctx); readErr != nil {
 		return errors.Join(err, readErr)
 	}
 	if a.result.Gone {
 		return nil
 	}
-	if versionOf(a.body) == seen {
+	if getVersion(a.body) == seen {
 		return err
 	}
-	return a.conflict()
+	return a.newConflict()
 }
 
 func isOtherUID(cause metav1.StatusCause) bool {
 	return cause.Field == jsondiff.PathOf(fieldMetadata, fieldUID)
 }
 
-func (a *applier) conflict() error {
+func (a *applier) newConflict() error {
 	resource := schema.GroupResource{Group: a.target.kind.Group, Resource: a.target.kind.Kind}
 	return apierrors.NewConflict(resource, a.target.key.Name, errChanged)
 }
 
 // wait waits for a random time, so that several clients that change the same object do not conflict again.
 func wait(ctx context.Context, attempt int) error {
-	longest := min(firstWait<<min(attempt, 16), longestWait)
+	longest := min(minRetryDelay<<min(attempt, 16), maxRetryDelay)
 	timer := time.NewTimer(rand.N(longest)) // the number only spreads the load, so it need not be secure
 	defer timer.Stop()
 	select {
@@ -219,10 +219,10 @@ func (a *applier) read(ctx context.Context) error {
 		a.result.Gone = true
 		return nil
 	}
-	a.take(raw)
+	a.setRaw(raw)
 	return nil
 }
 
-func (a *applier) take(raw *unstructured.Unstructured) {
+func (a *applier) setRaw(raw *unstructured.Unstructured) {
 	a.body, a.typed, a.fresh = raw.Object, nil, true
 }

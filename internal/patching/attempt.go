@@ -14,7 +14,7 @@ import (
 
 // attempt sends the remaining content, in at most two calls.
 func (a *applier) attempt(ctx context.Context) error {
-	todo, err := a.plan(ctx)
+	todo, err := a.newPlan(ctx)
 	if err != nil || a.result.Gone || !todo.main && !todo.status {
 		return err
 	}
@@ -37,17 +37,17 @@ func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, er
 	if err := a.send(ctx, "", todo, carry); err != nil || a.result.Gone {
 		return true, err
 	}
-	applied := carry && a.carried(before)
+	applied := carry && a.isStatusStored(before)
 	if applied || !todo.status || a.options.Endpoint == StatusEndpointMain {
 		if applied {
-			kinds.Add(a.target.kind, StatusEndpointMain)
+			kindCache.Add(a.target.kind, StatusEndpointMain)
 		}
 		a.warn(todo, true, todo.status)
 		a.left = Content{}
 		return true, nil
 	}
 	a.warn(todo, true, false)
-	a.left = a.left.statusOnly()
+	a.left = a.left.filterStatus()
 	return false, nil
 }
 
@@ -65,7 +65,7 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 	case err != nil:
 		return err
 	}
-	kinds.Add(a.target.kind, StatusEndpointSubresource)
+	kindCache.Add(a.target.kind, StatusEndpointSubresource)
 	a.warn(todo, false, true)
 	a.left = Content{}
 	return nil
@@ -89,14 +89,14 @@ func (a *applier) send(ctx context.Context, subresource string, todo plan, statu
 		return err
 	}
 	before := &unstructured.Unstructured{Object: a.body}
-	a.take(answer)
+	a.setRaw(answer)
 	a.result.Gone = len(before.GetFinalizers()) > 0 && isReleased(answer) && !isGraceful(answer)
 	return nil
 }
 
-// carried reports whether a write to the main resource has stored the status. If so, the kind has no status
+// isStatusStored reports whether a write to the main resource has stored the status. If so, the kind has no status
 // subresource.
-func (a *applier) carried(before map[string]any) bool {
+func (a *applier) isStatusStored(before map[string]any) bool {
 	if len(a.left.Funcs) == 0 {
 		return jsondiff.Equal(a.body[fieldStatus], jsondiff.ApplyMergePatch(a.body, a.left.Changes)[fieldStatus])
 	}
@@ -105,7 +105,7 @@ func (a *applier) carried(before map[string]any) bool {
 
 // warn records a warning for each field that was sent but is not in the response.
 func (a *applier) warn(todo plan, main, status bool) {
-	for _, path := range missing(nil, part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
+	for _, path := range listMissing(nil, filterPart(todo.base, main, status), filterPart(todo.wanted, main, status), a.body) {
 		if !isWriteOnly(a.target.kind, path) {
 			a.result.Warnings = append(a.result.Warnings, path+" was not stored: the API server removed it, probably because the schema of the kind does not contain the field")
 		}

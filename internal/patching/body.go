@@ -34,17 +34,17 @@ func decode(data []byte) (map[string]any, error) {
 	return body, nil
 }
 
-// Body returns the JSON body of an object. For an unstructured object, the body contains all explicit nulls. For a
+// ToBody returns the JSON body of an object. For an unstructured object, the body contains all explicit nulls. For a
 // typed object, nulls are removed, because they only represent unset fields.
-func Body(obj client.Object) (map[string]any, error) {
+func ToBody(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return jsondiff.NormalizeObject(u.Object)
 	}
 	return Encode(obj)
 }
 
-// ObjectOf converts a body to an object of the same Go type as obj. The result has the TypeMeta of obj.
-func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
+// ToObject converts a body to an object of the same Go type as obj. The result has the TypeMeta of obj.
+func ToObject(obj client.Object, body map[string]any) (client.Object, error) {
 	out, err := newLike(obj)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
 
 // setBody replaces the content of obj by the content of a body.
 func setBody(obj client.Object, body map[string]any) error {
-	out, err := ObjectOf(obj, body)
+	out, err := ToObject(obj, body)
 	if err == nil {
 		replace(obj, out)
 	}
@@ -107,7 +107,7 @@ func isNil(obj client.Object) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-func versionOf(body map[string]any) string {
+func getVersion(body map[string]any) string {
 	version, _ := jsondiff.ObjectAt(body, fieldMetadata)[fieldResourceVersion].(string)
 	return version
 }
@@ -117,9 +117,9 @@ func hasMember(body map[string]any, key string) bool {
 	return exists
 }
 
-// part returns a copy of a part of a body. The copy contains the status if `status` is true, and all other fields if
-// `main` is true.
-func part(body map[string]any, main, status bool) map[string]any {
+// filterPart returns a copy of a part of a body. The copy contains the status if `status` is true, and all other fields
+// if `main` is true.
+func filterPart(body map[string]any, main, status bool) map[string]any {
 	out := map[string]any{}
 	for key, value := range body {
 		if key == fieldStatus && status || key != fieldStatus && main {
@@ -129,7 +129,7 @@ func part(body map[string]any, main, status bool) map[string]any {
 	return out
 }
 
-// samePart compares a part of two bodies. The part is the status if `status` is true, and everything else otherwise.
-func samePart(a, b map[string]any, status bool) bool {
-	return jsondiff.Equal(part(a, !status, status), part(b, !status, status))
+// equalPart compares a part of two bodies. The part is the status if `status` is true, and everything else otherwise.
+func equalPart(a, b map[string]any, status bool) bool {
+	return jsondiff.Equal(filterPart(a, !status, status), filterPart(b, !status, status))
 }

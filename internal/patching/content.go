@@ -25,39 +25,39 @@ type Content struct {
 	Funcs []Func
 }
 
-// Empty reports whether there is nothing to do.
-func (c Content) Empty() bool { return len(c.Changes) == 0 && len(c.Funcs) == 0 }
+// IsEmpty reports whether there is nothing to do.
+func (c Content) IsEmpty() bool { return len(c.Changes) == 0 && len(c.Funcs) == 0 }
 
-// Fold applies the content to a body and returns the result. It does not change the given body.
-func (c Content) Fold(body map[string]any) (map[string]any, error) {
+// ApplyTo applies the content to a body and returns the result. It does not change the given body.
+func (c Content) ApplyTo(body map[string]any) (map[string]any, error) {
 	start, err := jsondiff.NormalizeObject(body)
 	if err != nil {
 		return nil, err
 	}
-	return c.fold(start)
+	return c.applyToBody(start)
 }
 
-// Preview applies the content to a copy of obj and returns the copy.
-func (c Content) Preview(obj client.Object) (client.Object, error) {
+// ApplyToCopy applies the content to a copy of obj and returns the copy.
+func (c Content) ApplyToCopy(obj client.Object) (client.Object, error) {
 	if isNil(obj) {
-		return nil, errNoReference
+		return nil, errNotRead
 	}
-	body, err := Body(obj)
+	body, err := ToBody(obj)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := c.fold(body)
+	wanted, err := c.applyToBody(body)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkKnown(obj, wanted); err != nil {
 		return nil, err
 	}
-	return ObjectOf(obj, wanted)
+	return ToObject(obj, wanted)
 }
 
-// fold is like Fold, but for a body that consists of plain JSON values.
-func (c Content) fold(body map[string]any) (map[string]any, error) {
+// applyToBody is like ApplyTo, but for a body that consists of plain JSON values.
+func (c Content) applyToBody(body map[string]any) (map[string]any, error) {
 	if err := c.checkPlaces(body); err != nil {
 		return nil, err
 	}
@@ -90,21 +90,21 @@ func (c Content) checkPlaces(body map[string]any) error {
 	return nil
 }
 
-// statusOnly returns the part of the content that changes the status.
-func (c Content) statusOnly() Content {
+// filterStatus returns the part of the content that changes the status.
+func (c Content) filterStatus() Content {
 	left := Content{Places: slices.Clone(c.Places)}
 	if status, exists := c.Changes[fieldStatus]; exists {
 		left.Changes = map[string]any{fieldStatus: status}
 	}
 	left.Places = slices.DeleteFunc(left.Places, func(path []string) bool { return path[0] != fieldStatus })
 	for _, fn := range c.Funcs {
-		left.Funcs = append(left.Funcs, onStatus(fn))
+		left.Funcs = append(left.Funcs, limitToStatus(fn))
 	}
 	return left
 }
 
-// onStatus returns a function that runs fn and discards all changes except those to the status.
-func onStatus(fn Func) Func {
+// limitToStatus returns a function that runs fn and discards all changes except those to the status.
+func limitToStatus(fn Func) Func {
 	return func(body map[string]any) error {
 		work := jsondiff.DeepCopy(body)
 		if err := fn(work); err != nil {

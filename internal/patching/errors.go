@@ -40,10 +40,10 @@ func (e *RightsError) Error() string {
 // Unwrap returns the error of the API server.
 func (e *RightsError) Unwrap() error { return e.Err }
 
-// Permanent reports whether err means that the object is too large, so that the same write can never succeed. It
+// IsTooLarge reports whether err means that the object is too large, so that the same write can never succeed. It
 // recognizes errors of this package and of the API server: the status 413, and the two messages with status 500 that
 // result from the limits of etcd. It returns false for nil.
-func Permanent(err error) bool {
+func IsTooLarge(err error) bool {
 	if _, sized := errors.AsType[*SizeError](err); sized {
 		return true
 	}
@@ -60,9 +60,9 @@ func Permanent(err error) bool {
 		strings.Contains(text, "ResourceExhausted") && strings.Contains(text, "larger than max"))
 }
 
-// explain wraps an error in a SizeError if the object is too large. It returns any other error unchanged.
-func explain(err error) error {
-	if Permanent(err) {
+// wrapSizeError wraps an error in a SizeError if the object is too large. It returns any other error unchanged.
+func wrapSizeError(err error) error {
+	if IsTooLarge(err) {
 		return &SizeError{Err: err}
 	}
 	return err

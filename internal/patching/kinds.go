@@ -20,27 +20,28 @@ const (
 	StatusEndpointMain
 )
 
-// The cache `kinds` contains the status endpoint of each kind. The cache `bans` contains the endpoints where patches
-// are forbidden but updates are allowed. Entries may be wrong or missing. In that case, one additional call is made and
-// the entry is corrected. The cache `bans` is small, because each entry keeps the RESTMapper of a client in memory.
+// The cache `kindCache` contains the status endpoint of each kind. The cache `patchForbiddenCache` contains the
+// endpoints where patches are forbidden but updates are allowed. Entries may be wrong or missing. In that case, one
+// additional call is made and the entry is corrected. The cache `patchForbiddenCache` is small, because each entry
+// keeps the RESTMapper of a client in memory.
 var (
-	kinds = lru.New(1024)
-	bans  = lru.New(maxBans)
+	kindCache           = lru.New(1024)
+	patchForbiddenCache = lru.New(maxPatchForbidden)
 )
 
-const maxBans = 64
+const maxPatchForbidden = 64
 
-// ban identifies an endpoint that the client may not patch: the main resource or a subresource of a kind. It is a key
-// of the cache `bans`.
-type ban struct {
+// patchForbidden identifies an endpoint that the client may not patch: the main resource or a subresource of a kind. It
+// is a key of the cache `patchForbiddenCache`.
+type patchForbidden struct {
 	cluster     any // the client's RESTMapper, which is different for each cluster and user, or nil
 	kind        schema.GroupVersionKind
 	subresource string
 }
 
-func newBan(c client.Client, kind schema.GroupVersionKind, subresource string) ban {
+func newPatchForbidden(c client.Client, kind schema.GroupVersionKind, subresource string) patchForbidden {
 	if mapper := c.RESTMapper(); mapper != nil && reflect.ValueOf(mapper).Comparable() {
-		return ban{mapper, kind, subresource}
+		return patchForbidden{mapper, kind, subresource}
 	}
-	return ban{nil, kind, subresource}
+	return patchForbidden{nil, kind, subresource}
 }

@@ -25,19 +25,19 @@ type counted struct {
 	value any
 }
 
-func TestNumberOfBansIsLimited(t *testing.T) {
+func TestPatchForbiddenCacheIsLimited(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	for i := range 10 * maxBans {
-		bans.Add(newBan(mapped{mapper: counted{value: i}}, kind, ""), nil)
+	for i := range 10 * maxPatchForbidden {
+		patchForbiddenCache.Add(newPatchForbidden(mapped{mapper: counted{value: i}}, kind, ""), nil)
 	}
-	if got := bans.Len(); got != maxBans {
-		t.Errorf("%d mappers are kept, want %d", got, maxBans)
+	if got := patchForbiddenCache.Len(); got != maxPatchForbidden {
+		t.Errorf("%d mappers are kept, want %d", got, maxPatchForbidden)
 	}
 }
 
 func TestIncomparableRESTMappers(t *testing.T) {
-	ban := newBan(mapped{mapper: counted{value: []int{1}}}, schema.GroupVersionKind{}, "")
-	if bans.Add(ban, nil); ban.cluster != nil {
+	ban := newPatchForbidden(mapped{mapper: counted{value: []int{1}}}, schema.GroupVersionKind{}, "")
+	if patchForbiddenCache.Add(ban, nil); ban.cluster != nil {
 		t.Errorf("the ban names %v, which cannot be a key", ban.cluster)
 	}
 }

@@ -18,53 +18,53 @@ type plan struct {
 	main, status bool // whether the main resource changes, and whether the status changes
 }
 
-// plan computes the writes that apply the remaining content to the latest known version. If the content has functions,
-// which need a raw body, and only a Go object is known, plan reads the raw body first.
-func (a *applier) plan(ctx context.Context) (plan, error) {
+// newPlan computes the writes that apply the remaining content to the latest known version. If the content has
+// functions, which need a raw body, and only a Go object is known, newPlan reads the raw body first.
+func (a *applier) newPlan(ctx context.Context) (plan, error) {
 	if a.typed != nil && len(a.left.Funcs) > 0 {
-		return a.planRaw(ctx)
+		return a.newRawPlan(ctx)
 	}
-	if versionOf(a.body) == "" {
-		return a.blind(), nil
+	if getVersion(a.body) == "" {
+		return a.newBlindPlan(), nil
 	}
-	wanted, err := a.left.fold(a.body)
+	wanted, err := a.left.applyToBody(a.body)
 	if err != nil {
 		return plan{}, err
 	}
 	if err := checkIdentity(a.body, wanted); err != nil {
 		return plan{}, err
 	}
-	todo := plan{base: a.body, wanted: wanted, main: !samePart(a.body, wanted, false), status: !samePart(a.body, wanted, true)}
+	todo := plan{base: a.body, wanted: wanted, main: !equalPart(a.body, wanted, false), status: !equalPart(a.body, wanted, true)}
 	if a.typed == nil {
 		return todo, nil
 	}
-	main, readMain := unproven(a.typed, part(a.left.Changes, true, false), a.body)
-	status, readStatus := unproven(a.typed, part(a.left.Changes, false, true), a.body)
+	main, readMain := checkUnproven(a.typed, filterPart(a.left.Changes, true, false), a.body)
+	status, readStatus := checkUnproven(a.typed, filterPart(a.left.Changes, false, true), a.body)
 	if readMain || readStatus {
-		return a.planRaw(ctx)
+		return a.newRawPlan(ctx)
 	}
 	todo.main, todo.status = todo.main || main, todo.status || status
 	return todo, nil
 }
 
-// planRaw is like plan, but first reads the object, because a Go object does not show all stored fields.
-func (a *applier) planRaw(ctx context.Context) (plan, error) {
+// newRawPlan is like plan, but first reads the object, because a Go object does not show all stored fields.
+func (a *applier) newRawPlan(ctx context.Context) (plan, error) {
 	seen := a.obj.GetResourceVersion()
 	if err := a.read(ctx); err != nil || a.result.Gone {
 		return plan{}, err
 	}
-	if a.options.Locked && versionOf(a.body) != seen {
-		return plan{}, a.conflict()
+	if a.options.Locked && getVersion(a.body) != seen {
+		return plan{}, a.newConflict()
 	}
-	return a.plan(ctx)
+	return a.newPlan(ctx)
 }
 
-// blind returns a plan that sends all changes. It is used if only the name of the object is known.
-func (a *applier) blind() plan {
+// newBlindPlan returns a plan that sends all changes. It is used if only the name of the object is known.
+func (a *applier) newBlindPlan() plan {
 	changes := a.left.Changes
 	return plan{
 		base: a.body, wanted: jsondiff.ApplyMergePatch(a.body, changes),
-		main: len(part(changes, true, false)) > 0, status: hasMember(changes, fieldStatus),
+		main: len(filterPart(changes, true, false)) > 0, status: hasMember(changes, fieldStatus),
 	}
 }
 
@@ -89,10 +89,10 @@ func (a *applier) encode(todo plan, subresource string, status bool) (write, err
 	if len(a.left.Funcs) == 0 {
 		return a.encodeMerge(todo, subresource, status)
 	}
-	w := write{subresource: subresource, contentType: types.JSONPatchType, version: versionOf(a.body)}
+	w := write{subresource: subresource, contentType: types.JSONPatchType, version: getVersion(a.body)}
 	w.change = func(map[string]any) map[string]any { return todo.wanted } // the stored object has the version of todo.base
 	var err error
-	w.data, err = encodeOperations(jsondiff.Operations(part(todo.base, main, status), part(todo.wanted, main, status)), w.version)
+	w.data, err = encodeOperations(jsondiff.NewOperations(filterPart(todo.base, main, status), filterPart(todo.wanted, main, status)), w.version)
 	return w, err
 }
 
@@ -100,9 +100,9 @@ func (a *applier) encode(todo plan, subresource string, status bool) (write, err
 // contains one of them, so that it cannot change a new object with the same name.
 func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write, error) {
 	w := write{subresource: subresource, contentType: types.MergePatchType}
-	changes := part(a.left.Changes, subresource == "", status)
-	version, stripped := versionOf(a.body), false
-	if versionOf(todo.base) != "" {
+	changes := filterPart(a.left.Changes, subresource == "", status)
+	version, stripped := getVersion(a.body), false
+	if getVersion(todo.base) != "" {
 		metadata := changes[fieldMetadata] // metadata has no empty members in the API server, so deletions are harmless
 		delete(changes, fieldMetadata)
 		changes, stripped = jsondiff.DropUselessDeletions(changes, todo.base)
@@ -126,8 +126,8 @@ func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write
 
 // bind returns a copy of a merge patch that also sets one member of the metadata.
 func bind(change map[string]any, key, value string) map[string]any {
-	metadata := jsondiff.Overlay(map[string]any{key: value}, jsondiff.ObjectAt(change, fieldMetadata))
-	return jsondiff.Overlay(change, map[string]any{fieldMetadata: metadata})
+	metadata := jsondiff.MergeOverlay(map[string]any{key: value}, jsondiff.ObjectAt(change, fieldMetadata))
+	return jsondiff.MergeOverlay(change, map[string]any{fieldMetadata: metadata})
 }
 
 // encodeOperations encodes a JSON patch for the given version of an object. The first operation sets the

@@ -39,7 +39,7 @@ type Result struct {
 	Left     Content
 }
 
-func (r *Result) note(w write, contentType types.PatchType, size int, err error) {
+func (r *Result) recordCall(w write, contentType types.PatchType, size int, err error) {
 	r.Calls = append(r.Calls, Call{Subresource: w.subresource, Type: contentType, Bytes: size, Err: err})
 }
 
@@ -48,10 +48,10 @@ func isWriteOnly(kind schema.GroupVersionKind, path string) bool {
 	return kind.Group == "" && kind.Kind == "Secret" && path == "stringData"
 }
 
-// missing returns the paths of values that a write has changed but that the response does not contain. A zero value
+// listMissing returns the paths of values that a write has changed but that the response does not contain. A zero value
 // does not count as missing, because the API server need not store it. A value that differs in the response does not
 // count either, because defaults or admission may have changed it.
-func missing(path jsondiff.Path, base, wanted, answer map[string]any) []string {
+func listMissing(path jsondiff.Path, base, wanted, answer map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		want := wanted[key]
@@ -63,18 +63,18 @@ func missing(path jsondiff.Path, base, wanted, answer map[string]any) []string {
 		case !exists:
 			out = append(out, at.String())
 		default:
-			out = append(out, missingBelow(at, have, want, stored)...)
+			out = append(out, listMissingBelow(at, have, want, stored)...)
 		}
 	}
 	return out
 }
 
-func missingBelow(path jsondiff.Path, base, want, stored any) []string {
+func listMissingBelow(path jsondiff.Path, base, want, stored any) []string {
 	switch wanted := want.(type) {
 	case map[string]any:
 		have, _ := base.(map[string]any)
 		if answer, ok := stored.(map[string]any); ok {
-			return missing(path, have, wanted, answer)
+			return listMissing(path, have, wanted, answer)
 		}
 	case []any:
 		answer, ok := stored.([]any)
@@ -83,7 +83,7 @@ func missingBelow(path jsondiff.Path, base, want, stored any) []string {
 		}
 		var out []string
 		for i := range wanted {
-			out = append(out, missingBelow(append(path, i), nil, wanted[i], answer[i])...)
+			out = append(out, listMissingBelow(append(path, i), nil, wanted[i], answer[i])...)
 		}
 		return out
 	}

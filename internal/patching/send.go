@@ -54,17 +54,17 @@ type write struct {
 
 // send patches the object. If only updates are allowed, it updates the object. It stores the response in `answer`.
 func (t target) send(ctx context.Context, w write, answer client.Object, result *Result) error {
-	ban := newBan(t.client, t.kind, w.subresource)
-	if _, known := bans.Get(ban); known {
+	ban := newPatchForbidden(t.client, t.kind, w.subresource)
+	if _, known := patchForbiddenCache.Get(ban); known {
 		err := t.update(ctx, w, answer, result)
 		if !isMissingRight(err, "update") {
-			return explain(err)
+			return wrapSizeError(err)
 		}
-		bans.Remove(ban)
+		patchForbiddenCache.Remove(ban)
 	}
 	refused := t.patch(ctx, w, answer, result)
 	if !isMissingRight(refused, "patch") {
-		return explain(refused)
+		return wrapSizeError(refused)
 	}
 	err := t.update(ctx, w, answer, result)
 	if isMissingRight(err, "update") || isMissingRight(err, "get") {
@@ -74,8 +74,8 @@ func (t target) send(ctx context.Context, w write, answer client.Object, result 
 		}
 		return &RightsError{Resource: resource, Err: refused}
 	}
-	bans.Add(ban, nil)
-	return explain(err)
+	patchForbiddenCache.Add(ban, nil)
+	return wrapSizeError(err)
 }
 
 func (t target) patch(ctx context.Context, w write, answer client.Object, result *Result) error {
@@ -85,7 +85,7 @@ func (t target) patch(ctx context.Context, w write, answer client.Object, result
 	} else {
 		err = t.client.SubResource(w.subresource).Patch(ctx, answer, p)
 	}
-	result.note(w, w.contentType, len(w.data), err)
+	result.recordCall(w, w.contentType, len(w.data), err)
 	return err
 }
 
@@ -109,7 +109,7 @@ func (t target) update(ctx context.Context, w write, answer client.Object, resul
 	} else {
 		err = t.client.SubResource(w.subresource).Update(ctx, raw)
 	}
-	result.note(w, "", 0, err)
+	result.recordCall(w, "", 0, err)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func Typed[T any](fn func(*T) error) Func {
 		if err != nil {
 			return err
 		}
-		carryObject(body, before, after, reflect.TypeFor[T]())
+		mergeObject(body, before, after, reflect.TypeFor[T]())
 		return nil
 	}
 }
@@ -66,16 +66,16 @@ func Encode(value any) (map[string]any, error) {
 	return body, nil
 }
 
-// carryObject computes the differences between `before` and `after`, two JSON forms of a value of type t, and makes the
+// mergeObject computes the differences between `before` and `after`, two JSON forms of a value of type t, and makes the
 // same changes to `raw` in place. Members of `raw` that the type t does not declare are kept.
-func carryObject(raw, before, after map[string]any, t reflect.Type) {
+func mergeObject(raw, before, after map[string]any, t reflect.Type) {
 	for key, have := range before {
 		if _, kept := after[key]; kept {
 			continue
 		}
 		stored, _ := raw[key].(map[string]any)
-		if known, isObject := have.(map[string]any); isObject && stored != nil && memberOf(t, key).inline {
-			if carryObject(stored, known, nil, memberOf(t, key).elem); len(stored) > 0 {
+		if known, isObject := have.(map[string]any); isObject && stored != nil && getMember(t, key).inline {
+			if mergeObject(stored, known, nil, getMember(t, key).elem); len(stored) > 0 {
 				continue
 			}
 		}
@@ -86,33 +86,33 @@ func carryObject(raw, before, after map[string]any, t reflect.Type) {
 		if existed && jsondiff.Equal(have, want) {
 			continue
 		}
-		raw[key] = carry(raw[key], have, want, memberOf(t, key))
+		raw[key] = mergeValue(raw[key], have, want, getMember(t, key))
 	}
 }
 
-// carry returns the new value of a member. It may change the raw value in place and return it.
-func carry(raw, before, after any, member shape) any {
+// mergeValue returns the new value of a member. It may change the raw value in place and return it.
+func mergeValue(raw, before, after any, member memberType) any {
 	switch want := after.(type) {
 	case map[string]any:
 		have, wasObject := before.(map[string]any)
 		stored, isObject := raw.(map[string]any)
 		if isObject && (wasObject || before == nil) {
-			carryObject(stored, have, want, member.elem)
+			mergeObject(stored, have, want, member.elem)
 			return stored
 		}
 	case []any:
 		have, _ := before.([]any)
 		stored, _ := raw.([]any)
 		if len(stored) == len(have) && len(have) > 0 {
-			return carryList(stored, have, want, shape{elem: memberOf(member.elem, "").elem, mergeKey: member.mergeKey})
+			return mergeList(stored, have, want, memberType{elem: getMember(member.elem, "").elem, mergeKey: member.mergeKey})
 		}
 	}
 	return after
 }
 
-// carryList returns the new items of a list. If an item still exists, carryList makes the change in the raw form of the
+// mergeList returns the new items of a list. If an item still exists, mergeList makes the change in the raw form of the
 // item.
-func carryList(raw, before, after []any, item shape) []any {
+func mergeList(raw, before, after []any, item memberType) []any {
 	out := make([]any, len(after))
 	for j, i := range jsondiff.Match(before, after, item.mergeKey) {
 		switch {
@@ -121,7 +121,7 @@ func carryList(raw, before, after []any, item shape) []any {
 		case jsondiff.Equal(before[i], after[j]):
 			out[j] = raw[i]
 		default:
-			out[j] = carry(raw[i], before[i], after[j], shape{elem: item.elem, mergeKey: defaultMergeKey})
+			out[j] = mergeValue(raw[i], before[i], after[j], memberType{elem: item.elem, mergeKey: defaultMergeKey})
 		}
 	}
 	return out

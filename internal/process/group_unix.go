@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the process that cmd will start the leader of a process group, so that the process does not receive
-// Ctrl-C from a terminal.
-func ownGroup(cmd *exec.Cmd) {
+// setProcessGroup makes the process that cmd will start the leader of a process group, so that the process does not
+// receive Ctrl-C from a terminal.
+func setProcessGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

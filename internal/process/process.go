@@ -25,8 +25,8 @@ const stopTimeout = 3 * time.Minute
 // could keep the output open.
 const outputDelay = 2 * time.Second
 
-// keptLog is how many bytes at the end of the output of a process are kept.
-const keptLog = 8 << 10
+// maxTail is how many bytes at the end of the output of a process are kept.
+const maxTail = 8 << 10
 
 // Process is a running program. Its methods are safe for concurrent use.
 type Process struct {
@@ -42,11 +42,11 @@ type Process struct {
 // is written to `logs`, which may be nil. On Linux, the kernel kills the started process when the calling process ends.
 func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	done := make(chan struct{})
-	p := &Process{Done: done, cmd: cmd, tail: NewTail(keptLog, logs)}
+	p := &Process{Done: done, cmd: cmd, tail: NewTail(maxTail, logs)}
 	if cmd.Stdout == nil && cmd.Stderr == nil {
 		cmd.Stdout, cmd.Stderr = p.tail, p.tail
 	}
-	ownGroup(cmd)
+	setProcessGroup(cmd)
 	cmd.WaitDelay = outputDelay
 	started := make(chan error)
 	go func() {
@@ -115,8 +115,8 @@ func (p *Process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// LastWords returns the last line that the process wrote.
-func (p *Process) LastWords() string {
+// LastLine returns the last line that the process wrote.
+func (p *Process) LastLine() string {
 	lines := strings.Split(p.tail.String(), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }

@@ -46,7 +46,7 @@ func TestProcess(t *testing.T) {
 	t.Run("the error contains the last lines of the output", func(t *testing.T) {
 		p := run(t, "echo first; echo last >&2")
 		ended(t, p)
-		if got := p.LastWords(); got != "last" {
+		if got := p.LastLine(); got != "last" {
 			t.Errorf("LastWords() = %q", got)
 		}
 		if err := p.Stop(); err != nil {

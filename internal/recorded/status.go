@@ -16,9 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// CheckStatus checks the provider status in testdata/recorded/status.json. The function `store` decodes the provider
-// status of an item, stores it again, and returns its inventory. The status must be the same afterwards, and the inventory
-// must be the one that package apply has recorded. The parameter `root` is the path of the repository.
+// CheckStatus checks the provider status in testdata/recorded/status.json of the repository at root. The function
+// `store` decodes the provider status of an item, stores it again, and returns its inventory. The status must be the
+// same afterwards, and the inventory must be the one that package apply has recorded.
 func CheckStatus(t *testing.T, root string, store func(*lsv1alpha1.DeployItem) (apply.Inventory, error)) {
 	t.Helper()
 	di := &lsv1alpha1.DeployItem{}

@@ -6,18 +6,18 @@ package redact
 // decodes the whole stream. The position at which an encoded value begins is not known, so there is one function for
 // each possible offset.
 var decoders = []func(stream) stream{
-	func(in stream) stream { return base64At(in, 0) },
-	func(in stream) stream { return base64At(in, 1) },
-	func(in stream) stream { return base64At(in, 2) },
-	func(in stream) stream { return base64At(in, 3) },
-	func(in stream) stream { return hexAt(in, 0) },
-	func(in stream) stream { return hexAt(in, 1) },
-	decimals,
+	func(in stream) stream { return decodeBase64(in, 0) },
+	func(in stream) stream { return decodeBase64(in, 1) },
+	func(in stream) stream { return decodeBase64(in, 2) },
+	func(in stream) stream { return decodeBase64(in, 3) },
+	func(in stream) stream { return decodeHex(in, 0) },
+	func(in stream) stream { return decodeHex(in, 1) },
+	decodeDecimals,
 }
 
-// base64At decodes each sequence of base64 letters (of both alphabets), but skips the first `skip` letters of the
+// decodeBase64 decodes each sequence of base64 letters (of both alphabets), but skips the first `skip` letters of the
 // sequence. Within a sequence, it ignores white space, quotes and backslashes.
-func base64At(in stream, skip int) stream {
+func decodeBase64(in stream, skip int) stream {
 	out := stream{bytes: make([]byte, 0, len(in.bytes)), at: make([]span, 0, len(in.bytes))}
 	var bits uint32
 	last, n := span{}, -skip // number of letters in the sequence so far
@@ -57,28 +57,28 @@ var base64Values = func() (out [256]int8) {
 	return out
 }()
 
-// hexAt decodes each sequence of hexadecimal digits, but skips the first `skip` digits of the sequence. Two digits are
-// one byte.
-func hexAt(in stream, skip int) stream {
+// decodeHex decodes each sequence of hexadecimal digits, but skips the first `skip` digits of the sequence. Two digits
+// are one byte.
+func decodeHex(in stream, skip int) stream {
 	out := stream{}
 	for i := 0; i < len(in.bytes); i++ {
 		end := i
-		for end < len(in.bytes) && hexValue(in.bytes[end]) >= 0 {
+		for end < len(in.bytes) && parseHexDigit(in.bytes[end]) >= 0 {
 			end++
 		}
 		if end-i > 2 {
 			i += skip
 		}
 		for ; i+1 < end; i += 2 {
-			value := hexValue(in.bytes[i])<<4 | hexValue(in.bytes[i+1])
-			out.add(byte(value), in.over(i, i+2)) //nolint:gosec // two digits
+			value := parseHexDigit(in.bytes[i])<<4 | parseHexDigit(in.bytes[i+1])
+			out.add(byte(value), in.getSpan(i, i+2)) //nolint:gosec // two digits
 		}
 		i = end
 	}
 	return out
 }
 
-func hexValue(c byte) int {
+func parseHexDigit(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
 		return int(c - '0')
@@ -90,8 +90,8 @@ func hexValue(c byte) int {
 	return -1
 }
 
-// decimals decodes lists of bytes as Go prints them: [112 97 115 115].
-func decimals(in stream) stream {
+// decodeDecimals decodes lists of bytes as Go prints them: [112 97 115 115].
+func decodeDecimals(in stream) stream {
 	out := stream{}
 	for i := 0; i < len(in.bytes); {
 		value, from := 0, i
@@ -102,7 +102,7 @@ func decimals(in stream) stream {
 		if i == from {
 			i++
 		} else if value < 256 {
-			out.add(byte(value), in.over(from, i)) //nolint:gosec // less than 256
+			out.add(byte(value), in.getSpan(from, i)) //nolint:gosec // less than 256
 		}
 	}
 	return out

@@ -13,9 +13,9 @@ import (
 // were hidden, ordinary words would disappear, too.
 const shortestHidden = 6
 
-// Documents removes from a text the values that occur in the given JSON documents. The text may be a message in which
-// an API server or an admission webhook quotes such a document.
-func Documents(text string, documents ...[]byte) string {
+// RemoveDocuments removes from a text the values that occur in the given JSON documents. The text may be a message in
+// which an API server or an admission webhook quotes such a document.
+func RemoveDocuments(text string, documents ...[]byte) string {
 	r := New(shortestHidden)
 	for _, document := range documents {
 		var tree any
@@ -24,29 +24,29 @@ func Documents(text string, documents ...[]byte) string {
 		if decoder.Decode(&tree) != nil || decoder.More() {
 			tree = string(document)
 		}
-		hideValues(r, tree)
+		addValues(r, tree)
 	}
 	return r.Redact(text)
 }
 
-// hideValues hides the numbers and the strings in a JSON value. If a string is base64, hideValues also hides the
+// addValues hides the numbers and the strings in a JSON value. If a string is base64, addValues also hides the
 // decoded content.
-func hideValues(r *Redactor, value any) {
+func addValues(r *Redactor, value any) {
 	switch v := value.(type) {
 	case string:
-		r.Hide(v)
+		r.AddValues(v)
 		if raw, err := base64.StdEncoding.DecodeString(v); err == nil {
-			r.Hide(string(raw))
+			r.AddValues(string(raw))
 		}
 	case json.Number:
-		r.Hide(v.String())
+		r.AddValues(v.String())
 	case []any:
 		for _, one := range v {
-			hideValues(r, one)
+			addValues(r, one)
 		}
 	case map[string]any:
 		for _, one := range v {
-			hideValues(r, one)
+			addValues(r, one)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func Error(err error, documents ...[]byte) error {
 	if err == nil {
 		return nil
 	}
-	if text := Documents(err.Error(), documents...); text != err.Error() {
+	if text := RemoveDocuments(err.Error(), documents...); text != err.Error() {
 		return &redactedError{text: text, err: err}
 	}
 	return err

@@ -28,17 +28,17 @@ func TestDocuments(t *testing.T) {
 		"words":          {"short values are parts of words", "out of order", "out of order"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := redact.Documents(tc.text, document); got != tc.want {
+			if got := redact.RemoveDocuments(tc.text, document); got != tc.want {
 				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}
-	if got := redact.Documents("no JSON: "+canary, []byte(canary)); got != "no JSON: ***" {
+	if got := redact.RemoveDocuments("no JSON: "+canary, []byte(canary)); got != "no JSON: ***" {
 		t.Errorf("a document that is no JSON is a value: got %q", got)
 	}
 	t.Run("an item with too many values is withheld [F7]", func(t *testing.T) {
 		large := strconv.Quote(strings.Repeat("value ", 3<<19))
-		if got := redact.Documents("denied: k4n4ry", []byte(large)); strings.Contains(got, "k4n4ry") || got == "" {
+		if got := redact.RemoveDocuments("denied: k4n4ry", []byte(large)); strings.Contains(got, "k4n4ry") || got == "" {
 			t.Errorf("Documents(...) = %q, want a text without the value", got)
 		}
 	})

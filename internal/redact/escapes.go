@@ -31,17 +31,17 @@ const (
 	webText
 )
 
-// forms returns the stream as it is, and the results of unescaping it once, twice and so on. isStable is false if the
-// stream must be unescaped more than maxQuoted times. Otherwise, the last form contains no escape sequences.
-func forms(in stream) (out []stream, isStable bool) {
-	quoted, isStable := unquoted(in, goText)
+// listForms returns the stream as it is, and the results of unescaping it once, twice and so on. isStable is false if
+// the stream must be unescaped more than maxQuoted times. Otherwise, the last form contains no escape sequences.
+func listForms(in stream) (out []stream, isStable bool) {
+	quoted, isStable := decodeAllEscapes(in, goText)
 	all := append([]stream{in}, quoted...)
 	out = all[:1:1]
 	contains := func(chars string) bool {
 		return slices.ContainsFunc(all, func(s stream) bool { return bytes.Contains(s.bytes, []byte(chars)) })
 	}
 	add := func(d dialect) {
-		more, isToo := unquoted(in, d)
+		more, isToo := decodeAllEscapes(in, d)
 		out, isStable = append(out, more...), isStable && isToo
 	}
 	if contains(`\x`) || contains(`\0`) {
@@ -53,44 +53,44 @@ func forms(in stream) (out []stream, isStable bool) {
 	return append(out, quoted...), isStable
 }
 
-// ends returns the first and the last form.
-func ends(forms []stream) []stream {
+// firstAndLastForm returns the first and the last form.
+func firstAndLastForm(forms []stream) []stream {
 	if len(forms) < 2 {
 		return forms
 	}
 	return []stream{forms[0], forms[len(forms)-1]}
 }
 
-// unquoted returns the results of unescaping the stream once, twice and so on. isStable is false if the last result
-// still contains escape sequences.
-func unquoted(in stream, d dialect) (out []stream, isStable bool) {
+// decodeAllEscapes returns the results of unescaping the stream once, twice and so on. isStable is false if the last
+// result still contains escape sequences.
+func decodeAllEscapes(in stream, d dialect) (out []stream, isStable bool) {
 	for range maxQuoted {
-		next, hadEscapes := unescape(in, d)
+		next, hadEscapes := decodeEscapes(in, d)
 		if !hadEscapes {
 			return out, true
 		}
 		out, in = append(out, next), next
 	}
-	_, hadEscapes := unescape(in, d)
+	_, hadEscapes := decodeEscapes(in, d)
 	return out, !hadEscapes
 }
 
-// unescape replaces the escape sequences of JSON, YAML, Go, URLs or HTML once. It reports whether the stream contained
-// any escape sequences.
-func unescape(in stream, d dialect) (out stream, hadEscapes bool) {
+// decodeEscapes replaces the escape sequences of JSON, YAML, Go, URLs or HTML once. It reports whether the stream
+// contained any escape sequences.
+func decodeEscapes(in stream, d dialect) (out stream, hadEscapes bool) {
 	if !bytes.ContainsAny(in.bytes, escapes) {
 		return in, false
 	}
 	out = stream{bytes: make([]byte, 0, len(in.bytes)), at: make([]span, 0, len(in.bytes))}
 	for i := 0; i < len(in.bytes); {
-		e := escapeAt(in.bytes[i:], d)
+		e := parseEscape(in.bytes[i:], d)
 		if e.length == 0 {
 			out.add(in.bytes[i], in.at[i])
 			i++
 			continue
 		}
 		hadEscapes = true
-		at := in.over(i, i+e.length)
+		at := in.getSpan(i, i+e.length)
 		if e.isByte && d != yamlText {
 			out.add(byte(e.char), at)
 		} else {
@@ -109,21 +109,21 @@ type escape struct {
 	isByte bool
 }
 
-func escapeAt(text []byte, d dialect) escape {
+func parseEscape(text []byte, d dialect) escape {
 	if len(text) < 2 {
 		return escape{}
 	}
 	switch text[0] {
 	case '\\':
 		if d != webText {
-			return backslash(text, d)
+			return parseBackslash(text, d)
 		}
 	case '%':
-		if char, isHex := number(text[1:], 2, 16); isHex {
+		if char, isHex := parseNumber(text[1:], 2, 16); isHex {
 			return escape{char, 3, char >= utf8.RuneSelf}
 		}
 	case '&':
-		return entity(text)
+		return parseEntity(text)
 	}
 	return escape{}
 }
@@ -134,20 +134,20 @@ var controls = map[byte]rune{
 	'a': '\a', 'b': '\b', 'e': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'N': 0x85, 'L': 0x2028, 'P': 0x2029, '_': 0xa0,
 }
 
-func backslash(text []byte, d dialect) escape {
+func parseBackslash(text []byte, d dialect) escape {
 	switch text[1] {
 	case 'x':
-		if char, isHex := number(text[2:], 2, 16); isHex {
+		if char, isHex := parseNumber(text[2:], 2, 16); isHex {
 			return escape{char, 4, char >= utf8.RuneSelf}
 		}
 	case 'u':
-		return unicodeEscape(text)
+		return parseUnicodeEscape(text)
 	case 'U':
-		if char, isHex := number(text[2:], 8, 16); isHex {
+		if char, isHex := parseNumber(text[2:], 8, 16); isHex {
 			return escape{char, 10, false}
 		}
 	case '0', '1', '2', '3':
-		if char, isOctal := number(text[1:], 3, 8); isOctal && d != yamlText {
+		if char, isOctal := parseNumber(text[1:], 3, 8); isOctal && d != yamlText {
 			return escape{char, 4, char >= utf8.RuneSelf}
 		}
 	}
@@ -160,19 +160,19 @@ func backslash(text []byte, d dialect) escape {
 	return escape{' ', 1, false} // not a known escape sequence; the following bytes are read individually
 }
 
-// unicodeEscape parses \uXXXX, a surrogate pair of two such sequences, or \u{X…}.
-func unicodeEscape(text []byte) escape {
+// parseUnicodeEscape parses \uXXXX, a surrogate pair of two such sequences, or \u{X…}.
+func parseUnicodeEscape(text []byte) escape {
 	if end := bytes.IndexByte(text[:min(len(text), 10)], '}'); end > 3 && text[2] == '{' {
-		if char, isHex := number(text[3:], end-3, 16); isHex {
+		if char, isHex := parseNumber(text[3:], end-3, 16); isHex {
 			return escape{char, end + 1, false}
 		}
 	}
-	char, isHex := number(text[2:], 4, 16)
+	char, isHex := parseNumber(text[2:], 4, 16)
 	if !isHex {
 		return escape{' ', 1, false}
 	}
 	if utf16.IsSurrogate(char) && len(text) > 8 && text[6] == '\\' && text[7] == 'u' {
-		if low, isToo := number(text[8:], 4, 16); isToo {
+		if low, isToo := parseNumber(text[8:], 4, 16); isToo {
 			if both := utf16.DecodeRune(char, low); both != utf8.RuneError {
 				return escape{both, 12, false}
 			}
@@ -187,7 +187,7 @@ var entities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "a
 // maxEntity is the maximum length of an entity, as in &#x10FFFF;.
 const maxEntity = 12
 
-func entity(text []byte) escape {
+func parseEntity(text []byte) escape {
 	end := bytes.IndexByte(text[:min(len(text), maxEntity)], ';')
 	if end < 2 {
 		return escape{}
@@ -204,14 +204,14 @@ func entity(text []byte) escape {
 	if digits[0] == 'x' || digits[0] == 'X' {
 		digits, base = digits[1:], 16
 	}
-	if char, isValid := number([]byte(digits), len(digits), base); isValid {
+	if char, isValid := parseNumber([]byte(digits), len(digits), base); isValid {
 		return escape{char, end + 1, false}
 	}
 	return escape{}
 }
 
-// number parses n digits.
-func number(text []byte, n, base int) (rune, bool) {
+// parseNumber parses n digits.
+func parseNumber(text []byte, n, base int) (rune, bool) {
 	if n == 0 || len(text) < n {
 		return 0, false
 	}

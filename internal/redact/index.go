@@ -43,19 +43,19 @@ func (x *index) size() int { return len(x.parts) }
 
 // add adds a value. The value must have at least x.head bytes.
 func (x *index) add(value []byte) {
-	sums := sums(value)
+	sums := hashPrefixes(value)
 	n, step := min(len(value), part), 1
 	if len(value) > large {
 		step = stride
 	}
 	last := len(value) - n
 	for i := 0; i < last; i += step {
-		x.note(sums, i, n)
+		x.addPart(sums, i, n)
 	}
-	x.note(sums, last, n)
+	x.addPart(sums, last, n)
 }
 
-func (x *index) note(sums []uint64, i, n int) {
+func (x *index) addPart(sums []uint64, i, n int) {
 	x.heads[sum(sums, i, x.head)] |= 1 << n
 	x.parts[key(sums, i, n)] = struct{}{}
 }
@@ -65,7 +65,7 @@ func (x *index) find(in stream, found func(span)) {
 	if x.isEmpty() {
 		return
 	}
-	sums := sums(in.bytes)
+	sums := hashPrefixes(in.bytes)
 	until := int32(0) // all bytes before this position are already found
 	for i := range len(in.bytes) - x.head + 1 {
 		lengths := x.heads[sum(sums, i, x.head)]
@@ -85,8 +85,8 @@ func (x *index) find(in stream, found func(span)) {
 	}
 }
 
-// sums returns the hash of each prefix of a text.
-func sums(text []byte) []uint64 {
+// hashPrefixes returns the hash of each prefix of a text.
+func hashPrefixes(text []byte) []uint64 {
 	out := make([]uint64, len(text)+1)
 	for i, b := range text {
 		out[i+1] = out[i]*factor + uint64(b) + 1
@@ -94,10 +94,10 @@ func sums(text []byte) []uint64 {
 	return out
 }
 
-// sum returns the hash of the n bytes of a text that begin at index i. The argument `sums` is the result of the
-// function sums for this text.
+// sum returns the hash of the n bytes of a text that begin at index i, where sums is the result of the function sums
+// for this text.
 func sum(sums []uint64, i, n int) uint64 { return sums[i+n] - sums[i]*powers[n] }
 
-// key returns a hash of the n bytes of a text that begin at index i. Unlike the result of sum, it also depends on n.
-// The argument `sums` is the result of the function sums for this text.
+// key returns a hash of the n bytes of a text that begin at index i. Unlike the result of sum, it also depends on n. As
+// in sum, sums is the result of the function sums for this text.
 func key(sums []uint64, i, n int) uint64 { return sum(sums, i, n)*factor + uint64(n) }

@@ -66,7 +66,7 @@ var quotings = map[string]func(string) string{
 	"JSON in JSON":         func(v string) string { return asJSON(asJSON(v)) },
 	"JSON in JSON in JSON": func(v string) string { return asJSON(asJSON(asJSON(v))) },
 	"JSON in Go":           func(v string) string { return strconv.Quote(asJSON(v)) },
-	"JSON, all escaped":    escapedAll,
+	"JSON, all escaped":    escapeAll,
 	"YAML":                 func(v string) string { return asYAML(map[string]any{"x": v}) },
 	"YAML within": func(v string) string {
 		return asYAML(map[string]any{"a": map[string]any{"b": []any{map[string]any{"x": v}}}})
@@ -139,8 +139,8 @@ func asPython(v string) string {
 	return `"` + out.String() + `"`
 }
 
-// escapedAll returns a JSON string with an escape sequence for each character.
-func escapedAll(v string) string {
+// escapeAll returns a JSON string with an escape sequence for each character.
+func escapeAll(v string) string {
 	out := strings.Builder{}
 	for _, unit := range utf16.Encode([]rune(v)) {
 		fmt.Fprintf(&out, `\u%04x`, unit)

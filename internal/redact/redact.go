@@ -60,12 +60,12 @@ func New(shortest int, values ...string) *Redactor {
 		shortest: shortest, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{},
 		signs: newIndex(shortest), exact: newIndex(shortest),
 	}
-	r.Hide(values...)
+	r.AddValues(values...)
 	return r
 }
 
-// Hide adds values that Redact removes from texts.
-func (r *Redactor) Hide(values ...string) {
+// AddValues adds values that Redact removes from texts.
+func (r *Redactor) AddValues(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, value := range values {
@@ -79,13 +79,13 @@ func (r *Redactor) Hide(values ...string) {
 		r.seen[id] = struct{}{}
 		r.pending = append(r.pending, value)
 		if r.bytes += len(value); r.bytes > MaxBytes {
-			r.giveUp("the secret values are too long in total")
+			r.disable("the secret values are too long in total")
 		}
 	}
 }
 
-// giveUp discards all values. From now on, Redact returns only the reason why it cannot check a text.
-func (r *Redactor) giveUp(why string) {
+// disable discards all values. From now on, Redact returns only the reason why it cannot check a text.
+func (r *Redactor) disable(why string) {
 	r.gaveUp = why
 	r.seen, r.pending, r.signs, r.exact = nil, nil, index{}, index{}
 }
@@ -95,51 +95,51 @@ func (r *Redactor) giveUp(why string) {
 // many levels of quoting, Redact returns a message that begins with Withheld.
 func (r *Redactor) Redact(text string) string {
 	whole := len(text)
-	text = cut(text, MaxText)
+	text = trimToLimit(text, MaxText)
 	if r == nil || r.shortest == 0 {
-		return join(text, len(text) < whole)
+		return appendEllipsis(text, len(text) < whole)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.learn()
+	r.indexPending()
 	switch {
 	case r.gaveUp != "":
 		return Withheld + r.gaveUp
 	case r.signs.isEmpty() && r.exact.isEmpty():
-		return join(text, len(text) < whole)
+		return appendEllipsis(text, len(text) < whole)
 	}
 	s := &search{Redactor: r, hidden: make([]bool, len(text)), end: len(text)}
 	if len(text) < whole {
 		s.end = max(0, len(text)-margin)
 	}
-	if !s.searchAll(read(text), maxNested) {
+	if !s.searchAll(newStream(text), maxNested) {
 		return Withheld + "the text is quoted too deeply"
 	}
-	return s.show(text, whole)
+	return s.toText(text, whole)
 }
 
-// learn adds the pending values to the indexes.
-func (r *Redactor) learn() {
+// indexPending adds the pending values to the indexes.
+func (r *Redactor) indexPending() {
 	for _, value := range r.pending {
 		if strings.ContainsAny(value, escapes) {
-			forms, _ := forms(read(value))
+			forms, _ := listForms(newStream(value))
 			for _, form := range forms {
-				r.index(form.bytes, form.signs(false).bytes)
+				r.addToIndex(form.bytes, form.removeQuotable(false).bytes)
 			}
 		} else {
-			r.index([]byte(value), signs(value))
+			r.addToIndex([]byte(value), removeQuotable(value))
 		}
 		if r.signs.size()+r.exact.size() > MaxParts {
-			r.giveUp("there are too many secret values")
+			r.disable("there are too many secret values")
 			return
 		}
 	}
 	r.pending = nil
 }
 
-// index adds a value, or an unescaped form of it, to one of the two indexes. The parameter `signs` is the same text
-// without the characters that quoting may change.
-func (r *Redactor) index(value, signs []byte) {
+// addToIndex adds a value, or an unescaped form of it, to one of the two indexes. In signs, the same text lacks the
+// characters that quoting may change.
+func (r *Redactor) addToIndex(value, signs []byte) {
 	switch {
 	case len(signs) >= r.shortest:
 		r.signs.add(signs)
@@ -159,20 +159,20 @@ type search struct {
 // searchAll searches all forms of a stream. It also decodes base64 and other encodings in these forms, and searches the
 // results. It returns false if the stream must be unescaped too many times.
 func (s *search) searchAll(in stream, nested int) bool {
-	readings, isStable := forms(in)
+	readings, isStable := listForms(in)
 	if !isStable {
 		return false
 	}
 	for _, reading := range readings {
 		s.searchForm(reading, nested == maxNested)
-		if lines, had := reading.unmarked(); had {
+		if lines, had := reading.removeLineMarks(); had {
 			s.searchForm(lines, nested == maxNested)
 		}
 	}
 	if nested == 0 {
 		return true
 	}
-	for _, reading := range ends(readings) {
+	for _, reading := range firstAndLastForm(readings) {
 		for _, decode := range decoders {
 			inner := decode(reading)
 			if len(inner.bytes) >= s.shortest && !s.searchAll(inner, nested-1) {
@@ -186,24 +186,24 @@ func (s *search) searchAll(in stream, nested int) bool {
 // searchForm searches one form of a stream. If the text was cut, its end may be the beginning of a value. searchForm
 // therefore shortens the part of the text that is shown.
 func (s *search) searchForm(reading stream, isOuter bool) {
-	signs := reading.signs(!isOuter)
-	s.signs.find(signs, s.hide)
+	signs := reading.removeQuotable(!isOuter)
+	s.signs.find(signs, s.markHidden)
 	if !s.exact.isEmpty() {
-		s.exact.find(reading, s.hide)
+		s.exact.find(reading, s.markHidden)
 	}
 	if isOuter && s.end < len(s.hidden) && len(signs.bytes) > 0 {
 		s.end = min(s.end, int(signs.at[max(0, len(signs.bytes)-part+1)].from))
 	}
 }
 
-func (s *search) hide(at span) {
+func (s *search) markHidden(at span) {
 	for i := at.from; i < at.to; i++ {
 		s.hidden[i] = true
 	}
 }
 
-// show returns the text with the hidden parts replaced by Mask.
-func (s *search) show(text string, whole int) string {
+// toText returns the text with the hidden parts replaced by Mask.
+func (s *search) toText(text string, whole int) string {
 	out := strings.Builder{}
 	for i := 0; i < s.end; {
 		from := i
@@ -216,11 +216,11 @@ func (s *search) show(text string, whole int) string {
 			out.WriteString(text[from:i])
 		}
 	}
-	return join(cut(out.String(), out.Len()), len(text) < whole)
+	return appendEllipsis(trimToLimit(out.String(), out.Len()), len(text) < whole)
 }
 
-// cut returns the first bytes of a text, at most `limit`. It does not split a multi-byte character.
-func cut(text string, limit int) string {
+// trimToLimit returns the first bytes of a text, at most `limit`. It does not split a multi-byte character.
+func trimToLimit(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
@@ -230,8 +230,8 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// join appends "…" to a text if goesOn is true.
-func join(text string, goesOn bool) string {
+// appendEllipsis appends "…" to a text if goesOn is true.
+func appendEllipsis(text string, goesOn bool) string {
 	if goesOn {
 		return text + "…"
 	}

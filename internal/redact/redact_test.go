@@ -16,10 +16,10 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// leak returns a part of the value that the text `shown` still contains, or "" if there is none. It does not use the
-// tested code: it searches for six consecutive letters and digits of the value, and ignores those that `quote` adds to
-// every value.
-func leak(shown, value string, quote func(string) string) string {
+// findLeak returns a part of the value that the text `shown` still contains, or "" if there is none. It does not use
+// the tested code: it searches for six consecutive letters and digits of the value, and ignores those that `quote` adds
+// to every value.
+func findLeak(shown, value string, quote func(string) string) string {
 	const enough = 6
 	added := strings.Map(alphanumeric, quote(strings.Repeat("~", len(value)))+quote("\x01"))
 	in := strings.Map(alphanumeric, strings.ReplaceAll(shown, Mask, "█"))
@@ -48,7 +48,7 @@ func TestRedact(t *testing.T) {
 					"alone": New(4, value), "among others": New(6, "another value", value, value+"-2", strings.Repeat("long ", 10000)),
 				} {
 					got := redactor.Redact("denied the request: value " + quoted + " is wrong")
-					if part := leak(got, value, quote); part != "" || !strings.Contains(got, Mask) {
+					if part := findLeak(got, value, quote); part != "" || !strings.Contains(got, Mask) {
 						t.Errorf("%s: shows %q of %q: %q", name, part, quoted, got)
 					}
 					if !strings.HasPrefix(got, "denied the request: ") || !strings.HasSuffix(got, " wrong") {
@@ -107,7 +107,7 @@ func TestRedactShortensTexts(t *testing.T) {
 					text := strings.Repeat("-", max(0, MaxText-offset)) + " " + quoted
 					text += strings.Repeat("-", MaxText)
 					got := r.Redact(text)
-					if part := leak(got, value, quote); part != "" {
+					if part := findLeak(got, value, quote); part != "" {
 						t.Fatalf("offset %d: shows %q of %q: %q", offset, part, quoted, got)
 					}
 					if len(got) > MaxText+len("…") || !strings.HasSuffix(got, "…") {
@@ -170,7 +170,7 @@ func TestRedactWithholdsTooComplexTexts(t *testing.T) {
 					t.Errorf("got %.100q", got)
 				}
 			}
-			r.Hide("more")
+			r.AddValues("more")
 		})
 	}
 }
@@ -181,7 +181,7 @@ func TestRedactHidesValuesAddedConcurrently(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() {
 			value := fmt.Sprintf("value-%d", i)
-			r.Hide(value, value)
+			r.AddValues(value, value)
 			if got := r.Redact("is " + value + "."); got != "is ***." {
 				t.Errorf("r.Redact(...) = %q, want %q", got, "is ***.")
 			}
@@ -193,8 +193,8 @@ func TestRedactHidesValuesAddedConcurrently(t *testing.T) {
 	}
 }
 
-// costly returns many values and a long error text, which are as large as they can be in practice.
-func costly() (values []string, text string) {
+// newCostlyText returns many values and a long error text, which are as large as they can be in practice.
+func newCostlyText() (values []string, text string) {
 	values = make([]string, 40_000)
 	for i := range values {
 		values[i] = fmt.Sprintf("value-%d-of-many", i)
@@ -206,7 +206,7 @@ func costly() (values []string, text string) {
 // a minute.
 func TestRedactIsFast(t *testing.T) {
 	t.Run("redacting many values in long errors is fast [F7]", func(t *testing.T) {
-		values, text := costly()
+		values, text := newCostlyText()
 		start := time.Now()
 		r := New(4, values...)
 		for range 10 {
@@ -214,7 +214,7 @@ func TestRedactIsFast(t *testing.T) {
 				t.Fatalf("got %.100q", got)
 			}
 		}
-		if took := time.Since(start); took > testtime.Stretch(5*time.Second) {
+		if took := time.Since(start); took > testtime.ScaleTimeout(5*time.Second) {
 			t.Errorf("took %s", took)
 		}
 	})
@@ -227,14 +227,14 @@ func TestRedactIsFast(t *testing.T) {
 		if got := New(4, values...).Redact(strings.Repeat("a", 1<<20)); got != Mask+"…" {
 			t.Errorf("got %.100q", got)
 		}
-		if took := time.Since(start); took > testtime.Stretch(5*time.Second) {
+		if took := time.Since(start); took > testtime.ScaleTimeout(5*time.Second) {
 			t.Errorf("took %s", took)
 		}
 	})
 }
 
 func BenchmarkRedact(b *testing.B) {
-	values, text := costly()
+	values, text := newCostlyText()
 	b.Run("learn 40000 values", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -287,9 +287,9 @@ func FuzzRedact(f *testing.F) {
 		if strings.HasPrefix(got, Withheld) || !utf8.ValidString(value) || strings.ContainsRune(value, utf8.RuneError) {
 			return
 		}
-		readings, _ := forms(read(value))
+		readings, _ := listForms(newStream(value))
 		for _, reading := range readings {
-			if len(reading.signs(false).bytes) < 4 {
+			if len(reading.removeQuotable(false).bytes) < 4 {
 				return // quoting may change almost all characters of the value, so it may not be found
 			}
 		}

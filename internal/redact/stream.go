@@ -18,7 +18,7 @@ type stream struct {
 	at    []span
 }
 
-func read(text string) stream {
+func newStream(text string) stream {
 	out := stream{bytes: []byte(text), at: make([]span, len(text))}
 	for i := range out.at {
 		out.at[i] = span{int32(i), int32(i) + 1} //nolint:gosec // texts and values have a few MiB at most
@@ -37,12 +37,12 @@ func (s *stream) addRune(r rune, at span) {
 	}
 }
 
-// over returns the span of the bytes from index i up to, but not including, index j.
-func (s *stream) over(i, j int) span { return span{s.at[i].from, s.at[j-1].to} }
+// getSpan returns the span of the bytes from index i up to, but not including, index j.
+func (s *stream) getSpan(i, j int) span { return span{s.at[i].from, s.at[j-1].to} }
 
-// isSign reports whether a character stays the same in every form of quoting. Quoting may change white space, quotes
-// and backslashes. It may also change a plus sign, because a plus sign in a URL means a space.
-func isSign(r rune) bool {
+// isUnchangedByQuoting reports whether a character stays the same in every form of quoting. Quoting may change white
+// space, quotes and backslashes. It may also change a plus sign, because a plus sign in a URL means a space.
+func isUnchangedByQuoting(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r != 0x7f && !isQuote(byte(r)) && r != '+'
 	}
@@ -51,29 +51,29 @@ func isSign(r rune) bool {
 
 func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' || b == '\\' }
 
-// signs returns a text without the characters that quoting may change.
-func signs(text string) []byte {
+// removeQuotable returns a text without the characters that quoting may change.
+func removeQuotable(text string) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
-		if isSign(r) {
+		if isUnchangedByQuoting(r) {
 			out = utf8.AppendRune(out, r)
 		}
 	}
 	return out
 }
 
-// signs returns the stream without the characters that quoting may change. If isWide is true, the span of each
+// removeQuotable returns the stream without the characters that quoting may change. If isWide is true, the span of each
 // remaining character includes the white space that follows. A line break at the end of a value is then hidden together
 // with the value.
-func (s *stream) signs(isWide bool) stream {
+func (s *stream) removeQuotable(isWide bool) stream {
 	out := stream{bytes: make([]byte, 0, len(s.bytes)), at: make([]span, 0, len(s.bytes))}
 	for i := 0; i < len(s.bytes); {
 		r, n := rune(s.bytes[i]), 1
 		if r >= utf8.RuneSelf {
 			r, n = utf8.DecodeRune(s.bytes[i:])
 		}
-		if isSign(r) {
-			out.addRune(r, s.over(i, i+n))
+		if isUnchangedByQuoting(r) {
+			out.addRune(r, s.getSpan(i, i+n))
 		} else if last := len(out.at) - 1; isWide && last >= 0 && unicode.IsSpace(r) && s.at[i].from <= out.at[last].to {
 			out.at[last].to = s.at[i+n-1].to
 		}
@@ -85,9 +85,9 @@ func (s *stream) signs(isWide bool) stream {
 // marks contains the characters that may precede each line of a quoted text, as in emails, comments, diffs and tables.
 const marks = ">|#*-/;:%"
 
-// unmarked removes the characters in `marks` from the beginnings of lines, together with the white space before them.
-// It reports whether there were any such characters.
-func (s *stream) unmarked() (out stream, had bool) {
+// removeLineMarks removes the characters in `marks` from the beginnings of lines, together with the white space before
+// them. It reports whether there were any such characters.
+func (s *stream) removeLineMarks() (out stream, had bool) {
 	for i := 0; i < len(s.bytes); i++ {
 		out.add(s.bytes[i], s.at[i])
 		if s.bytes[i] != '\n' {

@@ -62,24 +62,25 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	query, ok := continued(req)
+	query, ok := parseContinuedWatch(req)
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
 	from := query.Get("resourceVersion")
-	current, refusal, err := t.current(req, query)
+	current, refusal, err := t.getCurrentVersion(req, query)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
-	if !version.Older(current, from) {
+	if !version.IsOlder(current, from) {
 		return t.next.RoundTrip(req)
 	}
 	klog.FromContext(req.Context()).Info("The API server was restored from a backup. Its objects are listed again", "path", req.URL.Path, "watched", from, "current", current)
-	return expired(req, from, current)
+	return newExpiredResponse(req, from, current)
 }
 
-// continued returns the query of a request that continues a watch. The second result is false for all other requests.
-func continued(req *http.Request) (url.Values, bool) {
+// parseContinuedWatch returns the query of a request that continues a watch. The second result is false for all other
+// requests.
+func parseContinuedWatch(req *http.Request) (url.Values, bool) {
 	if req.Method != http.MethodGet || !strings.Contains(req.URL.RawQuery, "watch=") {
 		return nil, false
 	}
@@ -88,10 +89,10 @@ func continued(req *http.Request) (url.Values, bool) {
 	return query, (watch == "true" || watch == "1") && from != "" && from != "0" && query.Get("sendInitialEvents") != "true"
 }
 
-// current returns the current resource version of the API server. The result is empty if the server does not return
-// one, for example because the client may only watch the objects. If the server is overloaded or fails, `refusal` is
-// the server's response.
-func (t *transport) current(req *http.Request, query url.Values) (current string, refusal *http.Response, err error) {
+// getCurrentVersion returns the current resource version of the API server. The result is empty if the server does not
+// return one, for example because the client may only watch the objects. If the server is overloaded or fails,
+// `refusal` is the server's response.
+func (t *transport) getCurrentVersion(req *http.Request, query url.Values) (current string, refusal *http.Response, err error) {
 	ctx, cancel := context.WithTimeout(req.Context(), listTimeout)
 	defer cancel()
 	list := req.Clone(ctx)
@@ -123,8 +124,8 @@ func (t *transport) current(req *http.Request, query url.Values) (current string
 	return answer.ResourceVersion, nil, nil
 }
 
-// expired returns the response "410 Gone", which makes the client list the objects and begin a new watch.
-func expired(req *http.Request, from, current string) (*http.Response, error) {
+// newExpiredResponse returns the response "410 Gone", which makes the client list the objects and begin a new watch.
+func newExpiredResponse(req *http.Request, from, current string) (*http.Response, error) {
 	status := apierrors.NewResourceExpired(fmt.Sprintf("resource version %s is later than %s, the latest of the API server", from, current)).ErrStatus
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	body, err := json.Marshal(status)

@@ -25,20 +25,20 @@ import (
 	"github.com/deployerkit/deployerkit/internal/rewatch"
 )
 
-// server responds to a list request with the given code and body, and to a watch request with one event. It records the
-// queries.
-type server struct {
+// fakeServer responds to a list request with the given code and body, and to a watch request with one event. It records
+// the queries.
+type fakeServer struct {
 	code int
 	list string
 
-	mu    sync.Mutex
-	asked []string
+	mu      sync.Mutex
+	queries []string
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, r.URL.RawQuery)
+	s.queries = append(s.queries, r.URL.RawQuery)
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Has("watch") {
 		_, _ = io.WriteString(w, `{"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"}}}`)
@@ -48,8 +48,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, s.list)
 }
 
-// listed returns a list with the given version that contains one object.
-func listed(version string) string {
+// newList returns a list with the given version that contains one object.
+func newList(version string) string {
 	return `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + version + `"},"items":[{"metadata":{"resourceVersion":"3"}}]}`
 }
 
@@ -70,18 +70,18 @@ func TestWrap(t *testing.T) {
 	}{
 		"a new watch":                                            {from: ""},
 		"a new watch with initial events":                        {from: "0"},
-		"the server has newer versions [F60]":                    {from: "10", code: 200, list: listed("11"), asked: look},
-		"the server has the same version [F60]":                  {from: "10", code: 200, list: listed("10"), asked: look},
-		"the server was restored [F60]":                          {from: "10", code: 200, list: listed("9"), asked: look, refused: apierrors.IsResourceExpired},
-		"versions that are not numbers":                          {from: "10", code: 200, list: listed("x"), asked: look},
-		"a list without a version":                               {from: "10", code: 200, list: listed(""), asked: look},
+		"the server has newer versions [F60]":                    {from: "10", code: 200, list: newList("11"), asked: look},
+		"the server has the same version [F60]":                  {from: "10", code: 200, list: newList("10"), asked: look},
+		"the server was restored [F60]":                          {from: "10", code: 200, list: newList("9"), asked: look, refused: apierrors.IsResourceExpired},
+		"versions that are not numbers":                          {from: "10", code: 200, list: newList("x"), asked: look},
+		"a list without a version":                               {from: "10", code: 200, list: newList(""), asked: look},
 		"a response that is not a list":                          {from: "10", code: 200, list: "[", asked: look},
 		"lists are forbidden":                                    {from: "10", code: 403, list: status(metav1.StatusReasonForbidden), asked: look},
 		"the response of a server that is not ready is returned": {from: "10", code: 503, list: status(metav1.StatusReasonServiceUnavailable), asked: look, refused: apierrors.IsServiceUnavailable},
 		"the response of an overloaded server is returned":       {from: "10", code: 429, list: status(metav1.StatusReasonTooManyRequests), asked: look, refused: apierrors.IsTooManyRequests},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &server{code: tc.code, list: tc.list}
+			s := &fakeServer{code: tc.code, list: tc.list}
 			srv := httptest.NewServer(s)
 			t.Cleanup(srv.Close)
 			cfg := &rest.Config{Host: srv.URL}
@@ -111,7 +111,7 @@ func TestWrap(t *testing.T) {
 			if tc.asked != "" {
 				want = append(want, tc.asked)
 			}
-			got := s.asked
+			got := s.queries
 			if watched && len(got) > 0 {
 				got = got[:len(got)-1]
 			}

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// acquire creates and locks the lock file of a new directory. The file gets its name only when it is locked, so that
+// createLock creates and locks the lock file of a new directory. The file gets its name only when it is locked, so that
 // another process does not find it unlocked.
-func acquire(path string) (*os.File, error) {
+func createLock(path string) (*os.File, error) {
 	unnamed := filepath.Join(path, lockName+".new")
 	file, err := os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -25,9 +25,9 @@ func acquire(path string) (*os.File, error) {
 	return file, nil
 }
 
-// abandoned returns the locked lock file of a directory if the process that used the directory has ended. Otherwise it
-// returns nil. It also returns nil for a directory of another user, or without a lock file.
-func abandoned(path string) *os.File {
+// lockAbandoned returns the locked lock file of a directory if the process that used the directory has ended. Otherwise
+// it returns nil. It also returns nil for a directory of another user, or without a lock file.
+func lockAbandoned(path string) *os.File {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
 		return nil

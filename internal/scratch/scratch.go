@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// lockName is the name of a file in each directory. The process that uses the directory holds a lock on this file, which
-// ends with the process.
+// lockName is the name of a file in each directory. The process that uses the directory holds a lock on this file,
+// which ends with the process.
 const lockName = ".lock"
 
 // Directory is a temporary directory.
@@ -26,12 +26,12 @@ type Directory struct {
 // directories with this prefix that ended processes have left. Before it removes one of them, it calls the function
 // `before`, which may be nil, with the path.
 func New(prefix string, before func(path string)) (*Directory, error) {
-	sweep(prefix, before)
+	removeAbandoned(prefix, before)
 	path, err := os.MkdirTemp("", prefix)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := acquire(path)
+	lock, err := createLock(path)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
@@ -48,12 +48,12 @@ func (d *Directory) Remove() error {
 	return err
 }
 
-// sweep removes the directories of ended processes. It ignores errors, because another process may remove the same
-// directory.
-func sweep(prefix string, before func(path string)) {
+// removeAbandoned removes the directories of ended processes. It ignores errors, because another process may remove the
+// same directory.
+func removeAbandoned(prefix string, before func(path string)) {
 	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	for _, path := range paths {
-		lock := abandoned(path)
+		lock := lockAbandoned(path)
 		if lock == nil {
 			continue
 		}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
@@ -62,23 +62,23 @@ func TestDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := create(t, nil)
-		if len(left) != 1 || !exists(left[0]) {
+		if len(left) != 1 || !fileExists(left[0]) {
 			t.Fatalf("a directory in use was removed: %v", left)
 		}
 		_ = killed.Process.Kill()
 		_ = killed.Wait()
 		var removed []string
 		second := create(t, func(path string) { removed = append(removed, path) })
-		if exists(left[0]) || len(removed) != 1 || removed[0] != left[0] {
+		if fileExists(left[0]) || len(removed) != 1 || removed[0] != left[0] {
 			t.Errorf("removed %v, want %v", removed, left)
 		}
 		for _, path := range []string{unlocked, link, file, first.Path, second.Path} {
-			if !exists(path) {
+			if !fileExists(path) {
 				t.Errorf("%s was removed", path)
 			}
 		}
 		for _, d := range []*Directory{first, second} {
-			if err := errors.Join(d.Remove(), d.Remove()); err != nil || exists(d.Path) {
+			if err := errors.Join(d.Remove(), d.Remove()); err != nil || fileExists(d.Path) {
 				t.Errorf("Remove: %v", err)
 			}
 		}

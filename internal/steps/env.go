@@ -75,8 +75,8 @@ func DataObjectHas(name, want string) Func {
 	}
 }
 
-// Annotate sets an annotation of an object.
-func (e *Env) Annotate(ctx context.Context, obj client.Object, key, value string) error {
+// SetAnnotation sets an annotation of an object.
+func (e *Env) SetAnnotation(ctx context.Context, obj client.Object, key, value string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	if err != nil {
 		return fmt.Errorf("encode the annotation: %w", err)

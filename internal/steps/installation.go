@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Installation returns an Installation that has only a namespace and a name.
-func (e *Env) Installation(name string) *lsv1alpha1.Installation {
+// NewInstallation returns an Installation that has only a namespace and a name.
+func (e *Env) NewInstallation(name string) *lsv1alpha1.Installation {
 	in := &lsv1alpha1.Installation{}
 	in.Namespace, in.Name = e.Namespace, name
 	return in
@@ -43,7 +43,7 @@ func InstallationSucceeds(name string) Func {
 		if s := in.Status; s.InstallationPhase == lsv1alpha1.InstallationPhases.Failed && e.failedWithoutItems(ctx, s.JobID) {
 			e.jobs[name] = s.JobID
 			return errors.Join(fmt.Errorf("the job failed, but no item did%s", formatError(s.LastError)),
-				e.Annotate(ctx, in, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation)))
+				e.SetAnnotation(ctx, in, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation)))
 		}
 		return requirePhase(in, lsv1alpha1.InstallationPhases.Succeeded)
 	}
@@ -62,7 +62,7 @@ func InstallationFails(name string, want lsv1alpha1.InstallationPhase) Func {
 
 // getFinished reads an Installation. It returns an error until a new job has ended.
 func (e *Env) getFinished(ctx context.Context, name string) (*lsv1alpha1.Installation, error) {
-	in := e.Installation(name)
+	in := e.NewInstallation(name)
 	if err := e.Get(ctx, e.Key(name), in); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func requirePhase(in *lsv1alpha1.Installation, want lsv1alpha1.InstallationPhase
 	if s.InstallationPhase == want {
 		return nil
 	}
-	return Final(fmt.Errorf("the phase is %q, not %q%s", s.InstallationPhase, want, formatError(s.LastError)))
+	return NewFinalError(fmt.Errorf("the phase is %q, not %q%s", s.InstallationPhase, want, formatError(s.LastError)))
 }
 
 // failedWithoutItems reports whether there are items and none of them failed in the given job.
@@ -98,21 +98,21 @@ func DeleteInstallation(name string) Func {
 		if err := e.StoreJobs(ctx); err != nil {
 			return err
 		}
-		return e.Delete(ctx, e.Installation(name))
+		return e.Delete(ctx, e.NewInstallation(name))
 	}
 }
 
 // InstallationIsGone expects that an Installation no longer exists.
 func InstallationIsGone(name string) Func {
 	return func(ctx context.Context, e *Env) error {
-		in := e.Installation(name)
+		in := e.NewInstallation(name)
 		if err := e.Get(ctx, e.Key(name), in); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		s := in.Status
 		err := fmt.Errorf("the Installation still exists, in phase %q%s", s.InstallationPhase, formatError(s.LastError))
 		if s.InstallationPhase == lsv1alpha1.InstallationPhases.DeleteFailed && s.JobID == s.JobIDFinished && s.JobID != e.jobs[name] {
-			return Final(err)
+			return NewFinalError(err)
 		}
 		return err
 	}

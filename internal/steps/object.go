@@ -15,9 +15,9 @@ import (
 // apiVersions contains the API versions of the kinds that do not belong to the core group.
 var apiVersions = map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1"}
 
-// Object returns an object that has only a kind, a namespace and a name. An empty namespace means the namespace of the
-// scenario.
-func (e *Env) Object(kind, namespace, name string) *unstructured.Unstructured {
+// NewObject returns an object that has only a kind, a namespace and a name. An empty namespace means the namespace of
+// the scenario.
+func (e *Env) NewObject(kind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(cmp.Or(apiVersions[kind], "v1"))
 	u.SetKind(kind)
@@ -28,7 +28,7 @@ func (e *Env) Object(kind, namespace, name string) *unstructured.Unstructured {
 
 // GetObject reads an object. An empty namespace means the namespace of the scenario.
 func (e *Env) GetObject(ctx context.Context, kind, namespace, name string) (*unstructured.Unstructured, error) {
-	u := e.Object(kind, namespace, name)
+	u := e.NewObject(kind, namespace, name)
 	err := e.Get(ctx, client.ObjectKeyFromObject(u), u)
 	return u, err
 }

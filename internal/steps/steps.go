@@ -24,7 +24,7 @@ type Step struct {
 	Name string
 	// Do is called once. It may be nil.
 	Do Func
-	// Expect is called until it returns nil or an error of [Final]. It may be nil.
+	// Expect is called until it returns nil or an error of [NewFinalError]. It may be nil.
 	Expect Func
 	// Timeout is how long Expect is called. Zero means the timeout of the Runner.
 	Timeout time.Duration
@@ -47,8 +47,9 @@ func All(steps ...Step) Step { return Step{Then: steps} }
 // finalError is an error that waiting cannot resolve.
 type finalError struct{ error }
 
-// Final marks the error of an expectation that can no longer be met. The step then fails without waiting any longer.
-func Final(err error) error { return finalError{err} }
+// NewFinalError marks the error of an expectation that can no longer be met. The step then fails without waiting any
+// longer.
+func NewFinalError(err error) error { return finalError{err} }
 
 // Runner runs steps.
 type Runner struct {
@@ -116,8 +117,8 @@ func (r *Runner) run(ctx context.Context, s Step) error {
 	return err
 }
 
-// poll calls a function until it returns nil or an error of [Final]. If it returns neither in time, poll returns the
-// last error of the function.
+// poll calls a function until it returns nil or an error of [NewFinalError]. If it returns neither in time, poll
+// returns the last error of the function.
 func poll(ctx context.Context, timeout time.Duration, f func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {

@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 		"keeps going after a failed check": {
 			keepGoing: true,
 			steps: func(c *[]string) []Step {
-				return []Step{Do("a", nil, Expect("b", newFunc(c, "b", Final(errBoom))), Expect("c", newFunc(c, "c", Final(errBoom)))), Do("d", newFunc(c, "d", nil))}
+				return []Step{Do("a", nil, Expect("b", newFunc(c, "b", NewFinalError(errBoom))), Expect("c", newFunc(c, "c", NewFinalError(errBoom)))), Do("d", newFunc(c, "d", nil))}
 			},
 			calls: []string{"b", "c", "d"}, errs: []string{"a: b: boom", "a: c: boom"},
 		},
@@ -111,7 +111,7 @@ func TestRunReportsSteps(t *testing.T) {
 		},
 	}
 	var calls []string
-	r.Run(t.Context(), All(Do("a", newFunc(&calls, "a", nil), Expect("b", newFunc(&calls, "b", Final(errBoom))))))
+	r.Run(t.Context(), All(Do("a", newFunc(&calls, "a", nil), Expect("b", newFunc(&calls, "b", NewFinalError(errBoom))))))
 	want := []string{"started a", "finished a: ok", "started b", "finished b: boom"}
 	if diff := cmp.Diff(want, reports); diff != "" {
 		t.Errorf("reports: -want, +got:\n%s", diff)

@@ -9,10 +9,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Writer returns a writer that replaces bidirectional control characters by escape sequences. With such characters, a
-// text from a target or an item could look like a different text. The escape sequences are also valid in JSON. A call
+// NewWriter returns a writer that replaces bidirectional control characters by escape sequences. With such characters,
+// a text from a target or an item could look like a different text. The escape sequences are also valid in JSON. A call
 // of Write must not split a multi-byte character.
-func Writer(to io.Writer) io.Writer { return &writer{to: to} }
+func NewWriter(to io.Writer) io.Writer { return &writer{to: to} }
 
 type writer struct{ to io.Writer }
 

@@ -15,7 +15,7 @@ func TestLogEscapesControlCharacters(t *testing.T) {
 	for format, option := range map[string]zap.Opts{"JSON": zap.JSONEncoder(), "console": zap.ConsoleEncoder()} {
 		t.Run("control characters are escaped in "+format+" [F12]", func(t *testing.T) {
 			var out bytes.Buffer
-			log := zap.New(option, zap.WriteTo(Writer(&out)))
+			log := zap.New(option, zap.WriteTo(NewWriter(&out)))
 			log.Error(errors.New("a\u202eb"), "m\u2067", "key\u200e", "value\u061c")
 			for _, r := range "\u202e\u2067\u200e\u061c" {
 				if bytes.ContainsRune(out.Bytes(), r) {

@@ -14,21 +14,21 @@ import (
 // most is the maximum factor by which a deadline is extended.
 const most = 20
 
-// Stretch returns the time that a test should allow for an operation that takes d on an idle machine. It multiplies d
-// by the number of runnable threads per processor, and returns at least d and at most 20 times d. If the system does
-// not report the number of runnable threads, Stretch returns d.
-func Stretch(d time.Duration) time.Duration {
+// ScaleTimeout returns the time that a test should allow for an operation that takes d on an idle machine. It
+// multiplies d by the number of runnable threads per processor, and returns at least d and at most 20 times d. If the
+// system does not report the number of runnable threads, ScaleTimeout returns d.
+func ScaleTimeout(d time.Duration) time.Duration {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return d
 	}
-	return time.Duration(float64(d) * factor(load, runtime.NumCPU()))
+	return time.Duration(float64(d) * loadFactor(load, runtime.NumCPU()))
 }
 
-// factor returns the number of runnable threads per processor, but at least 1 and at most `most`. The argument `load`
-// is the content of /proc/loadavg. It contains the average number of runnable threads during the last minute and the
-// current number, and factor uses the greater one. If the content cannot be parsed, factor returns 1.
-func factor(load []byte, processors int) float64 {
+// loadFactor returns the number of runnable threads per processor, but at least 1 and at most `most`. The content of
+// /proc/loadavg, load, contains the average number of runnable threads during the last minute and the current number,
+// and loadFactor uses the greater one. If load cannot be parsed, loadFactor returns 1.
+func loadFactor(load []byte, processors int) float64 {
 	var minute, five, fifteen, now float64
 	load, _, _ = bytes.Cut(load, []byte("/"))
 	if _, err := fmt.Sscan(string(load), &minute, &five, &fifteen, &now); err != nil {

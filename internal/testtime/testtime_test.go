@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestFactor(t *testing.T) {
+func TestLoadFactor(t *testing.T) {
 	for name, tc := range map[string]struct {
 		load       string
 		processors int
@@ -21,15 +21,15 @@ func TestFactor(t *testing.T) {
 		"Unknown":   {"", 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := factor([]byte(tc.load), tc.processors); got != tc.want {
+			if got := loadFactor([]byte(tc.load), tc.processors); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestStretch(t *testing.T) {
-	if got := Stretch(time.Second); got < time.Second || got > most*time.Second {
+func TestScaleTimeout(t *testing.T) {
+	if got := ScaleTimeout(time.Second); got < time.Second || got > most*time.Second {
 		t.Errorf("got %s", got)
 	}
 }

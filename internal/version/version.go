@@ -5,9 +5,9 @@ package version
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 
-// Older reports whether the resource version a is older than b. It returns false if the versions cannot be compared,
+// IsOlder reports whether the resource version a is older than b. It returns false if the versions cannot be compared,
 // for example because one of them is empty.
-func Older(a, b string) bool {
+func IsOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-func TestOlder(t *testing.T) {
+func TestIsOlder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string
 		want bool
@@ -25,7 +25,7 @@ func TestOlder(t *testing.T) {
 		"a version with space":              {" 9", "10", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := version.Older(tc.a, tc.b); got != tc.want {
+			if got := version.IsOlder(tc.a, tc.b); got != tc.want {
 				t.Errorf("Older(%q, %q) = %v, want %v", tc.a, tc.b, got, tc.want)
 			}
 		})

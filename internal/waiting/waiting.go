@@ -9,8 +9,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// fallback is the delay before the next call if an Error has no delay.
-const fallback = time.Minute
+// defaultDelay is the delay before the next call if an Error has no delay.
+const defaultDelay = time.Minute
 
 // Error is returned by an action or a hook that is not done yet, but has not failed.
 type Error struct {
@@ -26,34 +26,35 @@ func (e *Error) Error() string { return "waiting for " + e.Reason }
 // Delay returns the delay before the next call.
 func (e *Error) Delay() time.Duration {
 	if e.After <= 0 {
-		return fallback
+		return defaultDelay
 	}
 	return e.After
 }
 
-// Of reports whether err consists only of errors of the type Error, and returns the error with the shortest delay.
-func Of(err error) (*Error, bool) {
+// AsError returns the error with the shortest delay if err consists only of errors of the type Error. Otherwise the
+// second result is false.
+func AsError(err error) (*Error, bool) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf must be an Error
 	case nil:
 		return nil, false
 	case *Error:
 		return e, true
 	case interface{ Unwrap() []error }:
-		return ofAll(e.Unwrap())
+		return allAsError(e.Unwrap())
 	case utilerrors.Aggregate: // this interface has no Unwrap method
-		return ofAll(e.Errors())
+		return allAsError(e.Errors())
 	case interface{ Unwrap() error }:
-		return Of(e.Unwrap())
+		return AsError(e.Unwrap())
 	}
 	return nil, false
 }
 
-// ofAll reports whether all errors consist only of errors of the type Error, and returns the error with the shortest
-// delay.
-func ofAll(errs []error) (*Error, bool) {
+// allAsError reports whether all errors consist only of errors of the type Error, and returns the error with the
+// shortest delay.
+func allAsError(errs []error) (*Error, bool) {
 	var shortest *Error
 	for _, err := range errs {
-		e, ok := Of(err)
+		e, ok := AsError(err)
 		if !ok {
 			return nil, false
 		}

@@ -11,7 +11,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-func TestOf(t *testing.T) {
+func TestAsError(t *testing.T) {
 	boom := errors.New("boom")
 	minute, hour := &Error{"a", time.Minute}, &Error{"b", time.Hour}
 	tests := map[string]struct {
@@ -34,7 +34,7 @@ func TestOf(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w, ok := Of(test.err)
+			w, ok := AsError(test.err)
 			if ok != (test.want > 0) {
 				t.Fatalf("err is an Error: %t", ok)
 			}

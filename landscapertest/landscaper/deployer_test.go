@@ -80,7 +80,7 @@ func TestDeployerUnderLandscaper(t *testing.T) {
 	if err := c.Create(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) (bool, error) {
+	waitUntil(t, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(in), in)
 		return in.Status.InstallationPhase.IsFinal(), err
 	})
@@ -98,14 +98,14 @@ func TestDeployerUnderLandscaper(t *testing.T) {
 	if err := c.Delete(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) (bool, error) {
+	waitUntil(t, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(in), in)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 }
 
-// eventually waits until ok returns true, for at most one minute.
-func eventually(t *testing.T, ok wait.ConditionWithContextFunc) {
+// waitUntil waits until ok returns true, for at most one minute.
+func waitUntil(t *testing.T, ok wait.ConditionWithContextFunc) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, ok); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@
 // # Where the programs come from
 //
 // The programs are built from Go modules. The build uses a separate module, because Landscaper's module does not build
-// without its replace directives. The first build on a machine takes a few minutes; see [Programs]. Landscaper's
+// without its replace directives. The first build on a machine takes a few minutes; see [FindPrograms]. Landscaper's
 // version must be one that the module proxy can resolve. [Version] follows the job-ID revision of the contract. For the
 // annotation revision, use [github.com/deployerkit/deployerkit/landscapertest.Landscaper], which simulates Landscaper.
 package landscaper

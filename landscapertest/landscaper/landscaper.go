@@ -33,7 +33,7 @@ const Namespace = "landscaper-system"
 // startTimeout limits the start of each process. It is long because the machine may be busy.
 const startTimeout = 2 * time.Minute
 
-// contextPoll is the interval at which AwaitContext polls.
+// contextPoll is the interval at which WaitForContext polls.
 const contextPoll = 100 * time.Millisecond
 
 // Options configures a Landscaper.
@@ -44,8 +44,8 @@ type Options struct {
 	// Workers is the number of Installations, and also the number of Executions, that are reconciled concurrently. The
 	// default is 10. (Landscaper's own default is 1, and its chart sets 30.)
 	Workers int
-	// Programs is a directory that contains Landscaper's programs. By default, the package function [Programs] finds or
-	// builds them.
+	// Programs is a directory that contains Landscaper's programs. By default, the package function [FindPrograms] finds
+	// or builds them.
 	Programs string
 	// Progress receives a line for each long step. The default is os.Stderr.
 	Progress io.Writer
@@ -62,8 +62,8 @@ type Landscaper struct {
 	kubeconfig string
 	logs       io.Writer
 
-	mu    sync.Mutex
-	parts []*process.Process
+	mu        sync.Mutex
+	processes []*process.Process
 }
 
 // Start starts Landscaper on cp and returns when its controllers are running. Landscaper's CRDs must exist on cp. The
@@ -71,7 +71,7 @@ type Landscaper struct {
 func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Landscaper, error) {
 	if o.Programs == "" {
 		var err error
-		if o.Programs, err = Programs(ctx, o.Progress); err != nil {
+		if o.Programs, err = FindPrograms(ctx, o.Progress); err != nil {
 			return nil, err // the error already names its cause
 		}
 	}
@@ -88,15 +88,15 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Land
 	}
 	dir := temporary.Path
 	l := &Landscaper{client: c, programs: o.Programs, temporary: temporary, logs: o.Logs, config: filepath.Join(dir, "config.yaml")}
-	l.kubeconfig, err = cp.KubeconfigFile(dir)
+	l.kubeconfig, err = cp.WriteKubeconfig(dir)
 	if err == nil {
-		err = os.WriteFile(l.config, []byte(o.configuration()), 0o600)
+		err = os.WriteFile(l.config, []byte(o.buildConfig()), 0o600)
 	}
 	if err == nil {
 		err = l.Restart(ctx)
 	}
 	if err == nil {
-		err = l.AwaitContext(ctx, metav1.NamespaceDefault)
+		err = l.WaitForContext(ctx, metav1.NamespaceDefault)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start Landscaper: %w", err), l.Stop())
@@ -104,10 +104,10 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Land
 	return l, nil
 }
 
-// AwaitContext waits until Landscaper has created the Context "default" in a namespace. An Installation fails if
+// WaitForContext waits until Landscaper has created the Context "default" in a namespace. An Installation fails if
 // Landscaper processes it before this Context exists. Start waits for the Context of the namespace "default"; after the
-// creation of any other namespace, call AwaitContext.
-func (l *Landscaper) AwaitContext(ctx context.Context, namespace string) error {
+// creation of any other namespace, call WaitForContext.
+func (l *Landscaper) WaitForContext(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	found := &metav1.PartialObjectMetadata{}
@@ -138,8 +138,8 @@ func StartLandscaper(tb testing.TB, cp *controlplane.ControlPlane, o Options) *L
 	return l
 }
 
-// configuration returns the content of Landscaper's configuration file.
-func (o Options) configuration() string {
+// buildConfig returns the content of Landscaper's configuration file.
+func (o Options) buildConfig() string {
 	pickup, workers := 5*time.Minute, 10
 	if o.PickupTimeout > 0 {
 		pickup = o.PickupTimeout
@@ -179,7 +179,7 @@ func (l *Landscaper) Restart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.parts = append(l.parts, p)
+		l.processes = append(l.processes, p)
 	}
 	return nil
 }
@@ -190,10 +190,10 @@ func (l *Landscaper) Kill() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
-	for _, p := range l.parts {
+	for _, p := range l.processes {
 		errs = append(errs, p.Kill())
 	}
-	l.parts = nil
+	l.processes = nil
 	return errors.Join(errs...)
 }
 
@@ -209,10 +209,10 @@ type Deployer struct{ process *process.Process }
 // Stop ends the deployer. It does nothing if the deployer has ended.
 func (d *Deployer) Stop() error { return d.process.Kill() }
 
-// StartDeployer starts one of Landscaper's own deployers and returns when its controller is running. The parameter
-// `program` is the name of the deployer's program, for example ManifestDeployer. The parameter `kubeconfig` is the path
-// of a kubeconfig file for the deployer. If it is empty, the deployer uses Landscaper's kubeconfig file. The deployer
-// processes ten items at a time. It runs until Deployer.Stop is called or this process ends.
+// StartDeployer starts one of Landscaper's own deployers and returns when its controller is running. The name of the
+// deployer's program is program, for example ManifestDeployer. The deployer uses the kubeconfig file at the path
+// kubeconfig, or Landscaper's kubeconfig file if the path is empty. The deployer processes ten items at a time. It runs
+// until Deployer.Stop is called or this process ends.
 func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig string) (*Deployer, error) {
 	if kubeconfig == "" {
 		kubeconfig = l.kubeconfig
@@ -236,8 +236,7 @@ var deployerConfigurations = map[string]string{
 	HelmDeployer:     `{"apiVersion":"helm.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
 }
 
-// start starts a program and waits until its controllers have reported that they are running. The parameter
-// `controllers` is the number of these controllers.
+// start starts a program and waits until the given number of its controllers have reported that they are running.
 func (l *Landscaper) start(ctx context.Context, program string, controllers int, kubeconfig string, args []string, env ...string) (*process.Process, error) {
 	cmd := exec.Command(filepath.Join(l.programs, program), args...) //nolint:gosec // one of our own programs
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "MY_POD_NAMESPACE="+Namespace, "MY_POD_NAME="+program,
@@ -255,7 +254,7 @@ func (l *Landscaper) start(ctx context.Context, program string, controllers int,
 		case <-working.seen:
 			continue
 		case <-p.Done:
-			return nil, fmt.Errorf("%s ended: %s", program, p.LastWords())
+			return nil, fmt.Errorf("%s ended: %s", program, p.LastLine())
 		case <-ctx.Done():
 			return nil, errors.Join(fmt.Errorf("%s did not start in time: %w", program, ctx.Err()), p.Kill())
 		}

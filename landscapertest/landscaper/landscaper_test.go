@@ -12,7 +12,7 @@ import (
 
 func TestRecipeMatchesItsVersion(t *testing.T) {
 	for _, want := range []string{
-		"module " + recipe().Module + "\n",
+		"module " + newRecipe().Module + "\n",
 		"\tgithub.com/gardener/landscaper " + Version + "\n",
 		"\tgithub.com/gardener/landscaper/apis => github.com/gardener/landscaper/apis " + Version + "\n",
 		"\tgithub.com/gardener/landscaper/controller-utils => github.com/gardener/landscaper/controller-utils " + Version + "\n",
@@ -24,7 +24,7 @@ func TestRecipeMatchesItsVersion(t *testing.T) {
 	if !strings.Contains(recipeGoSum, "github.com/gardener/landscaper "+Version+" h1:") {
 		t.Error("the recipe's go.sum does not pin Landscaper")
 	}
-	for _, name := range recipe().Names {
+	for _, name := range newRecipe().Names {
 		if !strings.Contains(recipeMain, fmt.Sprintf("%q", name)) {
 			t.Errorf("the recipe's program does not know the name %s", name)
 		}
@@ -32,10 +32,10 @@ func TestRecipeMatchesItsVersion(t *testing.T) {
 }
 
 func TestConfiguration(t *testing.T) {
-	if got := (Options{}).configuration(); !strings.Contains(got, "pickup: 5m0s") || !strings.Contains(got, "installations: {workers: 10}") {
+	if got := (Options{}).buildConfig(); !strings.Contains(got, "pickup: 5m0s") || !strings.Contains(got, "installations: {workers: 10}") {
 		t.Errorf("defaults: %s", got)
 	}
-	if got := (Options{PickupTimeout: 7 * time.Second, Workers: 3}).configuration(); !strings.Contains(got, "pickup: 7s") || !strings.Contains(got, "executions: {workers: 3}") {
+	if got := (Options{PickupTimeout: 7 * time.Second, Workers: 3}).buildConfig(); !strings.Contains(got, "pickup: 7s") || !strings.Contains(got, "executions: {workers: 3}") {
 		t.Errorf("options: %s", got)
 	}
 }

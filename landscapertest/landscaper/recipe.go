@@ -17,10 +17,11 @@ import (
 	"github.com/deployerkit/deployerkit/internal/scratch"
 )
 
-// Version is the version of Landscaper that Programs builds. This version follows the job-ID revision of the contract.
+// Version is the version of Landscaper that FindPrograms builds. This version follows the job-ID revision of the
+// contract.
 const Version = "v0.127.0"
 
-// These are the programs that Programs builds.
+// These are the programs that FindPrograms builds.
 const (
 	// Controller is Landscaper itself.
 	Controller = "landscaper-controller"
@@ -43,37 +44,37 @@ var (
 	recipeMain string
 )
 
-// recipe returns the module from which the programs are built.
-func recipe() gobuild.Recipe {
+// newRecipe returns the module from which the programs are built.
+func newRecipe() gobuild.Recipe {
 	return gobuild.Recipe{
-		What:    "Landscaper",
-		Version: Version,
-		Notice:  "building Landscaper " + Version + " from Go modules, once: about 5 minutes on 2 cores",
-		Module:  "deployerkit.local/landscaper",
-		Files:   map[string]string{"go.mod": recipeGoMod, "go.sum": recipeGoSum, "main.go": recipeMain},
-		Flags:   []string{"-trimpath", "-buildvcs=false", "-ldflags", "-s -w"},
-		Program: "landscaper",
-		Names:   []string{Controller, MockDeployer, ManifestDeployer, HelmDeployer},
-		Space:   3 << 30,
+		DisplayName: "Landscaper",
+		Version:     Version,
+		Notice:      "building Landscaper " + Version + " from Go modules, once: about 5 minutes on 2 cores",
+		Module:      "deployerkit.local/landscaper",
+		Files:       map[string]string{"go.mod": recipeGoMod, "go.sum": recipeGoSum, "main.go": recipeMain},
+		Flags:       []string{"-trimpath", "-buildvcs=false", "-ldflags", "-s -w"},
+		Program:     "landscaper",
+		Names:       []string{Controller, MockDeployer, ManifestDeployer, HelmDeployer},
+		Space:       3 << 30,
 	}
 }
 
-// Programs returns a directory that contains Landscaper's programs. If the environment variable DEPLOYERKIT_LANDSCAPER
-// is set, it returns that directory. Otherwise it uses a cache below os.UserCacheDir(). If the programs are not in the
-// cache, it builds them from Go modules, which takes about five minutes on two cores. The writer `progress` receives a
-// line for each long step; if it is nil, os.Stderr is used. Programs is safe for concurrent use, even by several
-// processes.
-func Programs(ctx context.Context, progress io.Writer) (string, error) {
+// FindPrograms returns a directory that contains Landscaper's programs. If the environment variable
+// DEPLOYERKIT_LANDSCAPER is set, it returns that directory. Otherwise it uses a cache below os.UserCacheDir(). If the
+// programs are not in the cache, it builds them from Go modules, which takes about five minutes on two cores. The
+// writer `progress` receives a line for each long step; if it is nil, os.Stderr is used. FindPrograms is safe for
+// concurrent use, even by several processes.
+func FindPrograms(ctx context.Context, progress io.Writer) (string, error) {
 	cache, err := gobuild.CacheDir("landscaper", programsEnv)
 	if err != nil {
 		return "", fmt.Errorf("find Landscaper: %w", err)
 	}
 	f := &gobuild.Finder{
-		Recipe: recipe(),
-		Need:   recipe().Names,
-		Env:    programsEnv,
-		Cache:  cache,
-		Report: gobuild.NewReporter("landscaper", progress),
+		Recipe:   newRecipe(),
+		Required: newRecipe().Names,
+		Env:      programsEnv,
+		Cache:    cache,
+		Report:   gobuild.NewReporter("landscaper", progress),
 	}
 	dir, err := f.Find(ctx)
 	if err != nil {
@@ -82,16 +83,16 @@ func Programs(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, nil
 }
 
-// Source returns the directory in the module cache that contains Landscaper's module, including its documentation and
-// examples. It downloads the module if necessary.
-func Source(ctx context.Context) (string, error) {
+// FindSource returns the directory in the module cache that contains Landscaper's module, including its documentation
+// and examples. It downloads the module if necessary.
+func FindSource(ctx context.Context) (string, error) {
 	temporary, err := scratch.New("deployerkit-landscaper-", nil)
 	if err != nil {
 		return "", fmt.Errorf("find Landscaper's source: %w", err)
 	}
 	defer func() { _ = temporary.Remove() }()
 	dir := temporary.Path
-	for name, content := range recipe().Files {
+	for name, content := range newRecipe().Files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			return "", fmt.Errorf("find Landscaper's source: %w", err)
 		}

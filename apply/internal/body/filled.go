@@ -25,7 +25,7 @@ import (
 // Field describes a field of one kind that another program fills after the object was created. A manifest may
 // contain such a field without a value. This must not undo the work of the other program.
 type Field struct {
-	path []string // everyItem stands for each item of a list
+	path []string // allItems stands for each item of a list
 	// applies restricts the field to some objects of the kind. It is nil if the field belongs to all of them.
 	applies func(manifest map[string]any) bool
 	// ignores reports whether the value in the manifest is ignored. The default is isEmpty.
@@ -35,12 +35,12 @@ type Field struct {
 	required bool
 }
 
-// everyItem is an element of a path. It stands for each item of a list whose items have the key "name".
-const everyItem = "*"
+// allItems is an element of a path. It stands for each item of a list whose items have the key "name".
+const allItems = "*"
 
 // webhookFields are the fields of a webhook configuration that other programs fill. Such a program creates the
 // certificate of the webhook's server.
-var webhookFields = []Field{{path: []string{"webhooks", everyItem, "clientConfig", "caBundle"}, ignores: isBlankBundle}}
+var webhookFields = []Field{{path: []string{"webhooks", allItems, "clientConfig", "caBundle"}, ignores: isBlankBundle}}
 
 // finalizersField is filled by controllers that have to clean up after an object. Any kind may have such a controller.
 var finalizersField = Field{path: []string{"metadata", "finalizers"}}
@@ -48,8 +48,8 @@ var finalizersField = Field{path: []string{"metadata", "finalizers"}}
 // replicasField is filled by the API server, and then by an autoscaler.
 var replicasField = []Field{{path: []string{"spec", "replicas"}, ignores: isNull}}
 
-// filledFields lists the fields that the controllers of Kubernetes fill, admission plugins of the API server, or programs
-// that create certificates. In the list of a kind, a field comes after the fields that it contains.
+// filledFields lists the fields that the controllers of Kubernetes fill, admission plugins of the API server, or
+// programs that create certificates. In the list of a kind, a field comes after the fields that it contains.
 var filledFields = map[schema.GroupKind][]Field{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: {
 		{path: []string{"rules"}, applies: isAggregated, ignores: isAnything},
@@ -141,8 +141,8 @@ func isBlankBundle(value any) bool {
 	return err == nil && len(bytes.TrimSpace(decoded)) == 0
 }
 
-// filledFieldsOf returns the filledFields that belong to an object.
-func filledFieldsOf(obj *unstructured.Unstructured) []Field {
+// findFilledFields returns the filledFields that belong to an object.
+func findFilledFields(obj *unstructured.Unstructured) []Field {
 	out := []Field{finalizersField}
 	for _, field := range filledFields[obj.GroupVersionKind().GroupKind()] {
 		if field.applies == nil || field.applies(obj.Object) {
@@ -162,16 +162,16 @@ func (f Field) isIgnored(value any) bool {
 
 // DropFilled removes the filledFields from a manifest if their values are to be ignored, except required fields.
 func DropFilled(manifest *unstructured.Unstructured) {
-	for _, field := range filledFieldsOf(manifest) {
+	for _, field := range findFilledFields(manifest) {
 		if !field.required {
-			dropAt(manifest.Object, field.path, field.isIgnored)
+			dropField(manifest.Object, field.path, field.isIgnored)
 		}
 	}
 }
 
-// Placeholders returns the required filledFields that a manifest contains without a value.
-func Placeholders(manifest *unstructured.Unstructured) (out []Field) {
-	for _, field := range filledFieldsOf(manifest) {
+// ListPlaceholders returns the required filledFields that a manifest contains without a value.
+func ListPlaceholders(manifest *unstructured.Unstructured) (out []Field) {
+	for _, field := range findFilledFields(manifest) {
 		value, given, _ := unstructured.NestedFieldNoCopy(manifest.Object, field.path...)
 		if field.required && given && field.isIgnored(value) {
 			out = append(out, field)
@@ -192,16 +192,17 @@ func Without(manifest *unstructured.Unstructured, fields []Field, err error) *un
 	return out
 }
 
-// IsRequired reports whether the API server has rejected an object because it does not contain the field, a key of a map.
+// IsRequired reports whether the API server has rejected an object because it does not contain the field, a key of a
+// map.
 func (f Field) IsRequired(err error) bool {
 	parent, key := f.path[:len(f.path)-1], f.path[len(f.path)-1]
 	name := strings.Join(parent, ".") + "[" + key + "]"
-	return slices.ContainsFunc(response.CausesOf(err), func(cause metav1.StatusCause) bool {
+	return slices.ContainsFunc(response.ListCauses(err), func(cause metav1.StatusCause) bool {
 		return cause.Type == metav1.CauseTypeFieldValueRequired && cause.Field == name
 	})
 }
 
-func dropAt(manifest map[string]any, path []string, ignores func(any) bool) {
+func dropField(manifest map[string]any, path []string, ignores func(any) bool) {
 	value, given := manifest[path[0]]
 	switch {
 	case !given:
@@ -209,44 +210,45 @@ func dropAt(manifest map[string]any, path []string, ignores func(any) bool) {
 		if ignores(value) {
 			delete(manifest, path[0])
 		}
-	case path[1] == everyItem:
+	case path[1] == allItems:
 		items, _ := value.([]any)
 		for _, item := range items {
 			below, _ := item.(map[string]any)
-			dropAt(below, path[2:], ignores)
+			dropField(below, path[2:], ignores)
 		}
 	default:
 		below, _ := value.(map[string]any)
-		dropAt(below, path[1:], ignores)
+		dropField(below, path[1:], ignores)
 	}
 }
 
 // keepFilled copies the filledFields that the manifest does not contain, or contains as placeholders, from the live
-// object to obj. It omits the fields that the item itself has set, because the manifest no longer contains their values.
+// object to obj. It omits the fields that the item itself has set, because the manifest no longer contains their
+// values.
 func keepFilled(obj, live *unstructured.Unstructured) {
-	owner, _ := ownership.OwnerOf(obj)
-	isOwn := func(path fieldpath.Path) bool { return ownership.Sets(live, owner.Manager(), path) }
-	for _, field := range filledFieldsOf(obj) {
-		keepAt(obj.Object, live.Object, field.path, nil, isOwn)
+	owner, _ := ownership.GetOwner(obj)
+	isOwn := func(path fieldpath.Path) bool { return ownership.IsFieldOwner(live, owner.FieldManager(), path) }
+	for _, field := range findFilledFields(obj) {
+		keepField(obj.Object, live.Object, field.path, nil, isOwn)
 	}
-	for _, field := range Placeholders(obj) {
+	for _, field := range ListPlaceholders(obj) {
 		value, filled, _ := unstructured.NestedFieldCopy(live.Object, field.path...)
-		if filled && !isOwn(pathOf(field.path)) {
+		if filled && !isOwn(toFieldPath(field.path)) {
 			_ = unstructured.SetNestedField(obj.Object, value, field.path...) // the parents are maps, because obj has the field
 		}
 	}
 }
 
-// pathOf returns the path of a field in managedFields.
-func pathOf(names []string) (out fieldpath.Path) {
+// toFieldPath returns the path of a field in managedFields.
+func toFieldPath(names []string) (out fieldpath.Path) {
 	for _, name := range names {
 		out = append(out, fieldpath.PathElement{FieldName: &name})
 	}
 	return out
 }
 
-// keepAt copies the field at a path from the live object. The parameter `at` is the path of the two objects.
-func keepAt(obj, live map[string]any, path []string, at fieldpath.Path, isOwn func(fieldpath.Path) bool) {
+// keepField copies the field at a path from the live object. The two objects are at the path at.
+func keepField(obj, live map[string]any, path []string, at fieldpath.Path, isOwn func(fieldpath.Path) bool) {
 	name := path[0]
 	value, given := obj[name]
 	have, filled := live[name]
@@ -257,18 +259,18 @@ func keepAt(obj, live map[string]any, path []string, at fieldpath.Path, isOwn fu
 		if !given && !isOwn(at) {
 			obj[name] = runtime.DeepCopyJSONValue(have)
 		}
-	case path[1] == everyItem:
+	case path[1] == allItems:
 		keepInItems(value, have, path[2:], at, isOwn)
 	default:
 		below, isMap := value.(map[string]any)
 		from, isToo := have.(map[string]any)
 		if isMap && isToo {
-			keepAt(below, from, path[1:], at, isOwn)
+			keepField(below, from, path[1:], at, isOwn)
 		}
 	}
 }
 
-// keepInItems calls keepAt for each pair of items with the same name in two lists.
+// keepInItems calls keepField for each pair of items with the same name in two lists.
 func keepInItems(value, have any, path []string, at fieldpath.Path, isOwn func(fieldpath.Path) bool) {
 	items, _ := value.([]any)
 	others, _ := have.([]any)
@@ -284,7 +286,7 @@ func keepInItems(value, have any, path []string, at fieldpath.Path, isOwn func(f
 		name, _ := below["name"].(string)
 		if from := named[name]; from != nil {
 			key := fieldpath.KeyByFields("name", name)
-			keepAt(below, from, path, append(at.Copy(), fieldpath.PathElement{Key: key}), isOwn)
+			keepField(below, from, path, append(at.Copy(), fieldpath.PathElement{Key: key}), isOwn)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Compute func(manifest, live *unstructured.Unstructured) *unstructured.Unstr
 // Replace returns the manifest, with the fields of the live object that a replacement must keep.
 func Replace(manifest, live *unstructured.Unstructured) *unstructured.Unstructured {
 	out := manifest.DeepCopy()
-	retain(out, live)
+	keepAll(out, live)
 	return out
 }
 
@@ -31,29 +31,29 @@ func Fill(manifest, live *unstructured.Unstructured) *unstructured.Unstructured 
 	out := manifest.DeepCopy()
 	out.Object = jsondiff.Fill(live.DeepCopy().Object, out.Object)
 	// The labels and annotations of an earlier item with the same name would remain.
-	if owner, owned := ownership.OwnerOf(manifest); owned {
-		owner.Stamp(out)
+	if owner, owned := ownership.GetOwner(manifest); owned {
+		owner.Mark(out)
 	}
 	return out
 }
 
-// Overwrite returns the live object with the values of the manifest. Lists are replaced as a whole.
-func Overwrite(manifest, live *unstructured.Unstructured) *unstructured.Unstructured {
+// MergeOverwrite returns the live object with the values of the manifest. Lists are replaced as a whole.
+func MergeOverwrite(manifest, live *unstructured.Unstructured) *unstructured.Unstructured {
 	out := manifest.DeepCopy()
-	out.Object = jsondiff.Overlay(live.DeepCopy().Object, out.Object)
+	out.Object = jsondiff.MergeOverlay(live.DeepCopy().Object, out.Object)
 	keepFilled(out, live)
 	return out
 }
 
 // Set returns a copy of the live object in which the fields of another object are set.
 func Set(live, other *unstructured.Unstructured) *unstructured.Unstructured {
-	out, _ := jsondiff.Lay(live.Object, other.Object).(map[string]any)
+	out, _ := jsondiff.MergeWanted(live.Object, other.Object).(map[string]any)
 	return &unstructured.Unstructured{Object: out}
 }
 
-// HashOfFields returns a hash of a live object, restricted to the fields that the manifest contains.
-func HashOfFields(manifest, live *unstructured.Unstructured) string {
-	return Hash(jsondiff.Cut(live.Object, manifest.Object))
+// HashFields returns a hash of a live object, restricted to the fields that the manifest contains.
+func HashFields(manifest, live *unstructured.Unstructured) string {
+	return Hash(jsondiff.FilterWanted(live.Object, manifest.Object))
 }
 
 // Hash returns a hash of a value, encoded as JSON.
@@ -67,8 +67,8 @@ func Hash(value any) string {
 }
 
 // keptFields lists the fields that keep their current values when an object is replaced, unless the manifest contains a
-// value. These fields are immutable or set by the API server. The key of the map is a kind. The empty key stands for all
-// kinds.
+// value. These fields are immutable or set by the API server. The key of the map is a kind. The empty key stands for
+// all kinds.
 var keptFields = map[string][][]string{
 	"":        {{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"status"}},
 	"Job":     {{"spec", "selector"}},
@@ -78,10 +78,10 @@ var keptFields = map[string][][]string{
 // generatedLabels are the labels that the API server adds to the template of a Job.
 var generatedLabels = []string{batchv1.ControllerUidLabel, batchv1.JobNameLabel, "controller-uid", "job-name"}
 
-// retain copies fields from the live object to obj if obj does not contain them: the keptFields, and the filledFields
+// keepAll copies fields from the live object to obj if obj does not contain them: the keptFields, and the filledFields
 // that other managers have set. A value that obj contains is sent, so that the API server reports it if the field is
 // immutable.
-func retain(obj, live *unstructured.Unstructured) {
+func keepAll(obj, live *unstructured.Unstructured) {
 	for _, kind := range []string{"", obj.GetKind()} {
 		for _, path := range keptFields[kind] {
 			keep(obj, live, path...)
@@ -93,7 +93,7 @@ func retain(obj, live *unstructured.Unstructured) {
 			keep(obj, live, "spec", "template", "metadata", "labels", label)
 		}
 	case schema.GroupKind{Kind: "Service"}:
-		if textAt(obj, "spec", "clusterIP") == textAt(live, "spec", "clusterIP") {
+		if getString(obj, "spec", "clusterIP") == getString(live, "spec", "clusterIP") {
 			keep(obj, live, "spec", "clusterIPs")
 		}
 	}
@@ -111,8 +111,8 @@ func keep(obj, live *unstructured.Unstructured, path ...string) {
 	}
 }
 
-// textAt returns a text at a path, or "".
-func textAt(obj *unstructured.Unstructured, path ...string) string {
+// getString returns a text at a path, or "".
+func getString(obj *unstructured.Unstructured, path ...string) string {
 	text, _, _ := unstructured.NestedString(obj.Object, path...)
 	return text
 }

@@ -81,12 +81,12 @@ func TestReplace(t *testing.T) {
 	} {
 		t.Run(name+" [F97]", func(t *testing.T) {
 			manifest := parse(t, tc.manifest)
-			owner.Stamp(manifest)
+			owner.Mark(manifest)
 			live := parse(t, tc.live)
 			live.SetGroupVersionKind(manifest.GroupVersionKind())
 			if tc.owned != "" {
 				set := parse(t, tc.owned).Object
-				entry := map[string]any{"manager": owner.Manager(), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": set}
+				entry := map[string]any{"manager": owner.FieldManager(), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": set}
 				live.Object["metadata"] = map[string]any{"managedFields": []any{entry}}
 			}
 			got := Replace(manifest, live).Object

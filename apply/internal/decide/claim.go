@@ -25,44 +25,44 @@ func claimObject(r *Rules, f Facts) Step {
 	switch {
 	case r.DryRun && f.IsCurrent && f.Live != nil: // the object was read for the plan
 		return handleContested(r, f)
-	case f.IsNew || !f.Want.Refused:
+	case f.IsNew || !f.Manifest.RejectUnowned:
 	case !f.IsCurrent:
 		return f.read(writeReading)
 	case f.Live != nil && f.Live.GetDeletionTimestamp() == nil && !r.isSharedNow(f):
-		mine, problem := r.claimable(f)
+		mine, problem := r.canClaim(f)
 		switch {
 		case problem != nil:
 			return rejectRival(r, f, problem)
 		case !mine:
 			return f.fail(newRefusal(f.Live))
 		}
-		f.inheritAdoption()
+		f.copyAdoption()
 		f.owned = true
 	}
-	return f.apply(r, writeClaiming, f.body(), "", false)
+	return f.apply(r, writeClaiming, f.getBody(), "", false)
 }
 
 // handleClaiming is called after the first apply of an object.
 func handleClaiming(r *Rules, f Facts) Step {
-	m, live := f.Want, f.Answer
+	m, live := f.Manifest, f.Answer
 	switch {
-	case f.class == response.Conflict:
+	case f.class == response.ClassConflict:
 		return f.resolveConflict(r)
-	case f.class == response.Immutable && !m.Strategy.Recreates && r.Recreate && f.UID != "" && r.isSeenAsOwn(f):
+	case f.class == response.ClassImmutable && !m.Strategy.Recreates && r.Recreate && f.UID != "" && r.isWatchedAsOwn(f):
 		return replaceObject(r, f, isReplaced)
-	case f.class == response.Immutable && (m.Strategy.Recreates || r.Recreate && f.UID != ""):
+	case f.class == response.ClassImmutable && (m.Strategy.Recreates || r.Recreate && f.UID != ""):
 		return f.readRejected(writeClaiming)
-	case f.class != response.OK:
-		return f.failWrite()
+	case f.class != response.ClassOK:
+		return f.handleFailure()
 	case r.isMarkedForAnother(f.Entry, live):
-		return f.withdraw(r, r.markedForAnother(live))
+		return f.removeApplied(r, r.newMarkedProblem(live))
 	case r.hasLeftovers(live):
 		f.Live = live
-		return inheritFields(r, f)
-	case f.owned || live.GetUID() == f.UID || !r.existedBefore(live) || live.GetDeletionTimestamp() != nil:
-		return f.finishWrite(r)
-	case m.Refused:
-		return f.withdraw(r, newRefusal(live))
+		return transferFields(r, f)
+	case f.owned || live.GetUID() == f.UID || !r.isPreexisting(live) || live.GetDeletionTimestamp() != nil:
+		return f.handleSuccess(r)
+	case m.RejectUnowned:
+		return f.removeApplied(r, newRefusal(live))
 	}
 	return f.adopt(r, "already existed and had no owner")
 }
@@ -73,21 +73,21 @@ func (f Facts) resolveConflict(r *Rules) Step {
 	switch {
 	case f.Live != nil:
 		return handleContested(r, f)
-	case !f.IsNew || r.mayBeOwned(f.err) || f.Want.Refused:
+	case !f.IsNew || r.canBeOwned(f.err) || f.Manifest.RejectUnowned:
 		return f.read(writeContested)
 	}
-	return takeFields(r, f)
+	return forceApply(r, f)
 }
 
-// withdraw removes the item's fields from an object that the item applied without a conflict but must not own.
-func (f Facts) withdraw(r *Rules, problem *Problem) Step {
+// removeApplied removes the item's fields from an object that the item applied without a conflict but must not own.
+func (f Facts) removeApplied(r *Rules, problem *Problem) Step {
 	f.fault = problem
 	return f.applyNothing(r, writeWithdrawing, f.Answer.GetUID())
 }
 
 func handleWithdrawing(_ *Rules, f Facts) Step {
-	if f.class != response.OK {
-		return f.failWrite()
+	if f.class != response.ClassOK {
+		return f.handleFailure()
 	}
 	return f.fail(f.fault)
 }
@@ -101,28 +101,28 @@ func handleContested(r *Rules, f Facts) Step {
 	case r.isSharedNow(f):
 		return shareObject(r, f)
 	}
-	mine, problem := r.claimable(f)
+	mine, problem := r.canClaim(f)
 	switch {
 	case problem != nil:
 		return rejectRival(r, f, problem)
 	case mine:
-		return inheritFields(r, f)
-	case !f.Want.LeftToOthers && f.Want.Refused:
+		return transferFields(r, f)
+	case !f.Manifest.SkipIfForeign && f.Manifest.RejectUnowned:
 		return f.fail(newRefusal(f.Live))
 	}
-	return takeFields(r, f)
+	return forceApply(r, f)
 }
 
 const hadFields = "already existed and had no owner; other managers had set some of its fields"
 
-// takeFields applies the object with force. The item thereby takes over fields from managers that are not deploy items.
+// forceApply applies the object with force. The item thereby takes over fields from managers that are not deploy items.
 // If it is known that the object existed before, the same request marks the object as adopted.
-func takeFields(r *Rules, f Facts) Step {
-	if f.Want.LeftToOthers {
-		return f.end("") // another writer created the object first
+func forceApply(r *Rules, f Facts) Step {
+	if f.Manifest.SkipIfForeign {
+		return f.done("") // another writer created the object first
 	}
-	obj := f.Want.Object
-	if f.existed = r.isForeign(f); f.existed && f.Want.Released {
+	obj := f.Manifest.Object
+	if f.existed = r.isForeign(f); f.existed && f.Manifest.ReleaseAdopted {
 		obj = markAdopted(obj)
 	}
 	return f.apply(r, writeTaking, obj, "", true)
@@ -130,10 +130,10 @@ func takeFields(r *Rules, f Facts) Step {
 
 func handleTaking(r *Rules, f Facts) Step {
 	switch {
-	case f.class != response.OK || f.Answer.GetDeletionTimestamp() != nil:
+	case f.class != response.ClassOK || f.Answer.GetDeletionTimestamp() != nil:
 	case f.existed:
 		f.recordAdoption(hadFields)
-	case r.existedBefore(f.Answer):
+	case r.isPreexisting(f.Answer):
 		return f.adopt(r, hadFields)
 	}
 	return handleWriting(r, f)
@@ -142,20 +142,20 @@ func handleTaking(r *Rules, f Facts) Step {
 // adopt adopts an object that the last request wrote. Only the answer to that request showed that the object existed
 // before, so a second request marks the object.
 func (f Facts) adopt(r *Rules, message string) Step {
-	if !f.Want.Released {
+	if !f.Manifest.ReleaseAdopted {
 		f.recordAdoption(message)
-		return f.finishWrite(r)
+		return f.handleSuccess(r)
 	}
 	f.gained = &object.Event{Reason: object.ReasonAdopted, Message: message}
-	return f.apply(r, writeWriting, markAdopted(f.Want.Object), f.Answer.GetUID(), true)
+	return f.apply(r, writeWriting, markAdopted(f.Manifest.Object), f.Answer.GetUID(), true)
 }
 
 // recordAdoption records that the object already existed when the item applied it for the first time.
 func (f *Facts) recordAdoption(message string) {
-	if f.Adopted = f.Want.Released; f.Adopted {
+	if f.Adopted = f.Manifest.ReleaseAdopted; f.Adopted {
 		message += "; it is kept when the item is deleted"
 	}
-	f.note(object.ReasonAdopted, message)
+	f.recordEvent(object.ReasonAdopted, message)
 }
 
 // recordGain records that the last write made the item the owner of the object.
@@ -167,30 +167,30 @@ func (f *Facts) recordGain() {
 	case gained.Reason == object.ReasonAdopted:
 		f.recordAdoption(gained.Message)
 	default:
-		f.note(gained.Reason, gained.Message)
+		f.recordEvent(gained.Reason, gained.Message)
 	}
 }
 
-// inheritAdoption records that the item takes over an object from an earlier item, or shares it with other items. If
+// copyAdoption records that the item takes over an object from an earlier item, or shares it with other items. If
 // these items adopted the object, it also counts as adopted by this item. The adoption policy determines this for an
 // object whose former owners are not earlier items with the same name.
-func (f *Facts) inheritAdoption() {
-	f.Adopted = f.Adopted || isMarkedAdopted(f.Live) || len(f.former) > 0 && f.Want.Released
+func (f *Facts) copyAdoption() {
+	f.Adopted = f.Adopted || isMarkedAdopted(f.Live) || len(f.former) > 0 && f.Manifest.ReleaseAdopted
 }
 
-// inheritFields transfers the fields of earlier owners to this item and then applies the manifest. The apply removes
+// transferFields transfers the fields of earlier owners to this item and then applies the manifest. The apply removes
 // the transferred fields that the manifest does not contain.
-func inheritFields(r *Rules, f Facts) Step {
-	f.inheritAdoption()
-	updaters := append(slices.Clone(r.LandscaperManagers), r.Owner.Manager())
-	if rename, needed := f.renameManagers(r, writeInheriting, updaters); needed {
+func transferFields(r *Rules, f Facts) Step {
+	f.copyAdoption()
+	updaters := append(slices.Clone(r.LandscaperManagers), r.Owner.FieldManager())
+	if rename, needed := f.updateManagedFields(r, writeInheriting, updaters); needed {
 		return rename
 	}
 	return f.applyInherited(r)
 }
 
 func handleInheriting(r *Rules, f Facts) Step {
-	if end, failed := f.failedRename(); failed {
+	if end, failed := f.handleFailedRename(); failed {
 		return end
 	}
 	return f.applyInherited(r)
@@ -201,7 +201,7 @@ func (f Facts) applyInherited(r *Rules) Step {
 	if f.UID == "" {
 		f.gained = &object.Event{Reason: object.ReasonTakenOver, Message: f.describeTakeOver()}
 	}
-	return f.apply(r, writeWriting, f.body(), f.Live.GetUID(), true)
+	return f.apply(r, writeWriting, f.getBody(), f.Live.GetUID(), true)
 }
 
 // describeTakeOver returns the message of the event that reports that the item has taken an object over.
@@ -223,17 +223,17 @@ func (f Facts) describeTakeOver() string {
 // acquireRead makes the item the owner of an object that was read and whose strategy computes the new state. It returns
 // the last step and true if the item must not own the object.
 func acquireRead(r *Rules, f Facts) (Facts, Step, bool) {
-	mine, problem := r.claimable(f)
+	mine, problem := r.canClaim(f)
 	if problem != nil {
 		return f, rejectRival(r, f, problem), true
 	}
-	owner, owned := ownership.OwnerOf(f.Live)
+	owner, owned := ownership.GetOwner(f.Live)
 	switch {
 	case owned && owner.UID == r.Owner.UID || f.UID != "":
 	case mine:
-		f.inheritAdoption()
-		f.note(object.ReasonTakenOver, f.describeTakeOver())
-	case f.Want.Refused:
+		f.copyAdoption()
+		f.recordEvent(object.ReasonTakenOver, f.describeTakeOver())
+	case f.Manifest.RejectUnowned:
 		return f, f.fail(newRefusal(f.Live)), true
 	default:
 		f.recordAdoption("already existed and had no owner")
@@ -244,29 +244,29 @@ func acquireRead(r *Rules, f Facts) (Facts, Step, bool) {
 // rejectRival is called if the item cannot claim an object. If the object belongs to another item that has released it
 // or does not exist any more, this item becomes its successor. Otherwise, the work on the object ends with the problem.
 func rejectRival(r *Rules, f Facts, problem *Problem) Step {
-	if problem.rival == nil || f.Want.LeftToOthers {
+	if problem.rival == nil || f.Manifest.SkipIfForeign {
 		return f.fail(problem)
 	}
 	rival := []ownership.Owner{*problem.rival}
 	if ownership.IsReleased(f.Live) {
-		return succeedOwners(r, f, rival)
+		return replaceOwners(r, f, rival)
 	}
 	if find, possible := f.findOwners(r, writeFindingOwner, rival); possible {
 		return find
 	}
-	return f.failOwned(problem, object.OwnerUnknown)
+	return f.newOwnedFailure(problem, object.OwnerUnknown)
 }
 
 func handleFindingOwner(r *Rules, f Facts) Step {
-	if former := f.formerOwners(); len(former) > 0 {
-		return succeedOwners(r, f, former)
+	if former := f.listFormerOwners(); len(former) > 0 {
+		return replaceOwners(r, f, former)
 	}
-	_, problem := r.claimable(f)
-	return f.failOwned(problem, f.owners[0])
+	_, problem := r.canClaim(f)
+	return f.newOwnedFailure(problem, f.owners[0])
 }
 
-// failOwned ends the work on an object that belongs to another item.
-func (f Facts) failOwned(problem *Problem, state object.OwnerState) Step {
+// newOwnedFailure ends the work on an object that belongs to another item.
+func (f Facts) newOwnedFailure(problem *Problem, state object.OwnerState) Step {
 	switch state {
 	case object.OwnerExists:
 		problem.Kind = ProblemOwned // as long as the other item exists, a retry does not help
@@ -280,10 +280,10 @@ func (f Facts) failOwned(problem *Problem, state object.OwnerState) Step {
 	return f.fail(problem)
 }
 
-// succeedOwners makes this item the successor of the former owners of an object. The adoption policy applies in the same
-// way as to an object without an owner.
-func succeedOwners(r *Rules, f Facts, former []ownership.Owner) Step {
-	if f.Want.Refused {
+// replaceOwners makes this item the successor of the former owners of an object. The adoption policy applies in the
+// same way as to an object without an owner.
+func replaceOwners(r *Rules, f Facts, former []ownership.Owner) Step {
+	if f.Manifest.RejectUnowned {
 		return f.fail(newConflict("already exists, belonged to deploy item %s, and is not adopted; allow adopting it, or delete it", former[0]))
 	}
 	f.former = append(slices.Clip(f.former), former...)

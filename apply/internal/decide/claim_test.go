@@ -14,20 +14,20 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// existing returns the ConfigMap after the item has applied it for the first time. The manager kubectl created it.
-func existing() *unstructured.Unstructured {
-	return liveMap("u", me.Manager(), func(live *unstructured.Unstructured) {
-		me.Stamp(live)
+// newExisting returns the ConfigMap after the item has applied it for the first time. The manager kubectl created it.
+func newExisting() *unstructured.Unstructured {
+	return liveMap("u", testOwner.FieldManager(), func(live *unstructured.Unstructured) {
+		testOwner.Mark(live)
 		live.SetManagedFields(append(live.GetManagedFields(), metav1.ManagedFieldsEntry{
 			Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &metav1.Time{},
 		}))
 	})
 }
 
-// claimExisting returns the step after the first apply of an object that existed before.
-func claimExisting(r *Rules, adoption func(*Manifest)) Step {
-	f := Facts{Record: object.Record{Entry: newEntry("", ""), IsNew: true}, Want: newManifest("apply", adoption)}
-	return Write(r, f).After(r, Response{Live: existing()})
+// runClaim returns the step after the first apply of an object that existed before.
+func runClaim(r *Rules, adoption func(*Manifest)) Step {
+	f := Facts{Record: object.Record{Entry: newEntry("", ""), IsNew: true}, Manifest: newManifest("apply", adoption)}
+	return Write(r, f).HandleResponse(r, Response{Live: newExisting()})
 }
 
 func TestAdoption(t *testing.T) {
@@ -40,26 +40,26 @@ func TestAdoption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRules()
-			s := claimExisting(r, func(m *Manifest) { m.Released = released })
+			s := runClaim(r, func(m *Manifest) { m.ReleaseAdopted = released })
 			if released { // a second request marks the object
 				if s.Body.GetAnnotations()[ownership.AnnotationAdopted] == "" {
-					t.Errorf("%s without a mark: %v", summarize(s), s.Body)
+					t.Errorf("%s without a mark: %v", formatStep(s), s.Body)
 				}
-				s = s.After(r, Response{Live: existing()})
+				s = s.HandleResponse(r, Response{Live: newExisting()})
 			}
 			if s.Effect != "" || !s.Usable || s.Facts.Adopted != released || !isReported(s) {
-				t.Errorf("%s, usable %t, adopted %t, event %t", summarize(s), s.Usable, s.Facts.Adopted, isReported(s))
+				t.Errorf("%s, usable %t, adopted %t, event %t", formatStep(s), s.Usable, s.Facts.Adopted, isReported(s))
 			}
 		})
 	}
 	t.Run("an object that existed before is left without the fields of the item if it is refused [F29]", func(t *testing.T) {
 		r := newRules()
-		s := claimExisting(r, refused)
+		s := runClaim(r, withRejectUnowned)
 		if s.Effect != EffectApply || s.Body.Object["data"] != nil || len(s.Body.GetLabels()) > 0 || s.UID != "u" {
-			t.Fatalf("the item leaves fields in the object: %s of %v", summarize(s), s.Body)
+			t.Fatalf("the item leaves fields in the object: %s of %v", formatStep(s), s.Body)
 		}
-		if end := s.After(r, Response{Live: existing()}); end.Err == nil || end.Facts.Adopted {
-			t.Errorf("want an error, got %s", summarize(end))
+		if end := s.HandleResponse(r, Response{Live: newExisting()}); end.Err == nil || end.Facts.Adopted {
+			t.Errorf("want an error, got %s", formatStep(end))
 		}
 	})
 }
@@ -69,22 +69,22 @@ func TestRemovalOfAdoptedObject(t *testing.T) {
 		f := Facts{Record: object.Record{Entry: newEntry("u", "")}}
 		f.Adopted = true
 		r := newRules()
-		s := Remove(r, f).After(r, Response{Live: existing()})
+		s := Remove(r, f).HandleResponse(r, Response{Live: newExisting()})
 		if s.Effect != EffectMerge {
-			t.Fatalf("%s, want a merge", summarize(s))
+			t.Fatalf("%s, want a merge", formatStep(s))
 		}
 		want := map[string]any{"metadata": map[string]any{
 			"uid": "u", "labels": map[string]any{ownership.LabelItem: nil},
 			"annotations": map[string]any{
 				ownership.AnnotationLandscape: nil, ownership.AnnotationNamespace: nil, ownership.AnnotationName: nil,
-				ownership.AnnotationAdopted: nil, me.SharedKey(): nil,
+				ownership.AnnotationAdopted: nil, testOwner.GetOwnerAnnotationKey(): nil,
 			},
 		}}
 		if diff := cmp.Diff(want, s.Patch); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		if end := s.After(r, Response{Live: existing()}); end.Effect != "" || !end.Facts.Gone {
-			t.Errorf("%s, gone %t", summarize(end), end.Facts.Gone)
+		if end := s.HandleResponse(r, Response{Live: newExisting()}); end.Effect != "" || !end.Facts.Gone {
+			t.Errorf("%s, gone %t", formatStep(end), end.Facts.Gone)
 		}
 	})
 }

@@ -15,12 +15,12 @@ func createOnce(r *Rules, f Facts) Step {
 	switch live := f.Live; {
 	case live == nil:
 		return f.create(r)
-	case r.isOurs(live) || live.GetUID() == f.UID:
-		f.UID, f.Hash, f.Key = live.GetUID(), f.Want.Hash, ""
-		return f.leaveUnchanged()
+	case r.isOwnByLabel(live) || live.GetUID() == f.UID:
+		f.UID, f.Hash, f.Fingerprint = live.GetUID(), f.Manifest.Hash, ""
+		return f.doneUnchanged()
 	}
 	f.forget()
-	return f.leaveAlone("already exists and does not belong to this item; the policy immutable leaves it unchanged")
+	return f.doneUntouched("already exists and does not belong to this item; the policy immutable leaves it unchanged")
 }
 
 // createObject creates an object with the strategy OnDelete.
@@ -35,7 +35,7 @@ func createObject(r *Rules, f Facts) Step {
 }
 
 func (f Facts) create(r *Rules) Step {
-	return f.request(writeWriting, Request{Effect: EffectCreate, Body: f.Want.Object, Manager: r.Owner.Manager()})
+	return f.request(writeWriting, Request{Effect: EffectCreate, Body: f.Manifest.Object, Manager: r.Owner.FieldManager()})
 }
 
 // keepObject is called after reading an object with the strategy OnDelete. If the object belongs to the item, only the
@@ -46,27 +46,27 @@ func keepObject(r *Rules, f Facts) Step {
 	case live == nil:
 		f.forget()
 		return f.create(r)
-	case live.GetUID() != f.UID && !r.isOurs(live):
+	case live.GetUID() != f.UID && !r.isOwnByLabel(live):
 		f.forget()
 		return claimObject(r, f)
 	case live.GetDeletionTimestamp() != nil:
-		return f.waitUntilGone(deletion.Finalizers(live))
+		return f.waitUntilGone(deletion.ListFinalizers(live))
 	}
-	if _, problem := r.claimable(f); problem != nil {
+	if _, problem := r.canClaim(f); problem != nil {
 		return rejectRival(r, f, problem)
 	}
 	if live.GetUID() != f.UID {
 		f.forget()
-		f.inheritAdoption()
+		f.copyAdoption()
 	}
 	if f.UID = live.GetUID(); f.Hash == "" {
-		f.Hash = f.Want.Hash
+		f.Hash = f.Manifest.Hash
 	}
-	if owner, _ := ownership.OwnerOf(live); owner == r.Owner && !ownership.IsReleased(live) {
-		return f.leaveUnchanged()
+	if owner, _ := ownership.GetOwner(live); owner == r.Owner && !ownership.IsReleased(live) {
+		return f.doneUnchanged()
 	}
 	marks := &unstructured.Unstructured{Object: map[string]any{}}
-	r.Owner.Stamp(marks)
+	r.Owner.Mark(marks)
 	if ownership.IsReleased(live) {
 		_ = unstructured.SetNestedField(marks.Object, nil, "metadata", "annotations", ownership.AnnotationPolicy)
 	}
@@ -74,9 +74,9 @@ func keepObject(r *Rules, f Facts) Step {
 }
 
 func handleRestoring(_ *Rules, f Facts) Step {
-	if f.class != response.OK {
-		return f.failWrite()
+	if f.class != response.ClassOK {
+		return f.handleFailure()
 	}
-	f.Outcome, f.Changed, f.Deleting, f.Version = f.Live, true, false, f.Live.GetResourceVersion()
-	return f.finish(CountApplied)
+	f.Final, f.Changed, f.Deleting, f.Version = f.Live, true, false, f.Live.GetResourceVersion()
+	return f.doneDesired(CountApplied)
 }

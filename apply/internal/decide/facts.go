@@ -19,17 +19,17 @@ import (
 type Facts struct {
 	object.Record
 
-	Want *Manifest      // nil if the object is not desired
-	Seen *observe.State // the object as a watch last reported it, or nil
+	Manifest *Manifest      // nil if the object is not desired
+	Watched  *observe.State // the object as a watch last reported it, or nil
 	// WasApplied means that the object was already applied in this run. The object then needs no further request,
-	// unless it is gone or its ownership key shows that another writer changed it.
+	// unless it is gone or its fingerprint shows that another writer changed it.
 	WasApplied bool
 	// RemoveFinalizers means that the finalizers of the object are removed while it is being deleted.
 	RemoveFinalizers bool
 	// Webhooks is not nil if the object is a webhook configuration that is to be deleted only if it contains one of these
 	// webhooks.
 	Webhooks map[string]bool
-	// Ignored means that the object is to be marked as released, because its policy is Ignore now.
+	// Ignored means that the object is to be marked as released, because its policy is apply.PolicyIgnore now.
 	Ignored bool
 
 	// Live is the object as it was last read. It is nil if the object does not exist. IsCurrent means that no write
@@ -40,20 +40,29 @@ type Facts struct {
 	Answer *unstructured.Unstructured
 	// MayExist means that a write of this call succeeded, or may have had an effect although it failed.
 	MayExist bool
-	// Outcome is the object after the work on it, for the caller of the engine.
-	Outcome *unstructured.Unstructured
-	Events  []object.Event
+	// Final is the object after the work on it, for the caller of the engine.
+	Final  *unstructured.Unstructured
+	Events []object.Event
 
-	sent    Request        // the last request that was sent
-	class   response.Class // the class of the response to it
-	err     error          // the error of the response to it
-	allowed bool           // the correction of the object was allowed
+	exchange
+	progress
+}
+
+// exchange is the last request and the response to it.
+type exchange struct {
+	sent    Request
+	class   response.Class
+	err     error // the error of the response
+	allowed bool  // the correction of the object was allowed
 	// absent is what the error means for the existence of the object. For a read, it tells an object that is gone from
 	// one that finished its work.
 	absent absence.Meaning
-	// owners are the states of the owners that the last request asked for.
+	// owners are the states of the owners that the request asked for.
 	owners []object.OwnerState
+}
 
+// progress is what the earlier steps of the call have found out and done.
+type progress struct {
 	former   []ownership.Owner // owners of the object that do not exist any more or have released it
 	asked    bool              // it is known which owners of a shared object exist
 	owned    bool              // the object belonged to the item before the first apply of this call
@@ -71,87 +80,89 @@ type Facts struct {
 	interrupted *Step  // the step that is taken again after managedFields were migrated
 }
 
-// Absence describes the object for the decision about what its absence means.
-func (f Facts) Absence() absence.Object {
+// ToAbsenceObject describes the object for the decision about what its absence means.
+func (f Facts) ToAbsenceObject() absence.Object {
 	ref := f.Ref()
-	return absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name, Finished: f.Finish != ""}
+	return absence.Object{Kind: ref.GVK().GroupKind(), Name: ref.Name, HasFinished: f.Finish != ""}
 }
 
-// isSeen reports whether a watch has reported the object of the inventory.
-func (f Facts) isSeen() bool {
-	return f.Seen != nil && f.UID != "" && !f.Deleting && f.Seen.UID == f.UID
+// isWatched reports whether a watch has reported the object of the inventory.
+func (f Facts) isWatched() bool {
+	return f.Watched != nil && f.UID != "" && !f.Deleting && f.Watched.UID == f.UID
 }
 
-// MayBeFinished reports whether the object is expected to disappear after its work, and was written with the current
+// CanBeFinished reports whether the object is expected to disappear after its work, and was written with the current
 // manifest. The inventory of an earlier version does not contain the Finish of an object, so the manifest counts, too.
-func (f Facts) MayBeFinished(r *Rules) bool {
-	return f.Finish != "" && f.UID != "" && f.Hash != "" && f.Hash == f.Want.Hash && !f.Deleting && !r.Rerun
+func (f Facts) CanBeFinished(r *Rules) bool {
+	return f.Finish != "" && f.UID != "" && f.Hash != "" && f.Hash == f.Manifest.Hash && !f.Deleting && !r.RecreateFinished
 }
 
 // isSettled reports whether the engine has finished writing the manifest in an earlier call.
 func (f Facts) isSettled() bool {
-	return f.UID != "" && !f.Deleting && !f.Pending && f.Hash != "" && (f.Hash == f.Want.Hash || f.Want.Strategy.OnlyCreates)
+	return f.UID != "" && !f.Deleting && !f.Pending && f.Hash != "" && (f.Hash == f.Manifest.Hash || f.Manifest.Strategy.OnlyCreates)
 }
 
-// isAsWanted reports whether an existing object needs no write. The key is the ownership key that the object has now.
-func (f Facts) isAsWanted(key ownership.Key) bool {
+// isAsWanted reports whether an existing object needs no write. The parameter now is its current fingerprint.
+func (f Facts) isAsWanted(now ownership.Fingerprint) bool {
 	switch {
-	case f.Want.OnlyCreated:
+	case f.Manifest.IsCreateOnly:
 		return true
-	case f.Want.Strategy.OnlyCreates:
+	case f.Manifest.Strategy.OnlyCreates:
 		return f.Hash != ""
 	}
-	return f.Want.Strategy.IsTracked && f.Hash == f.Want.Hash && f.Key != "" && f.Key == key
+	return f.Manifest.Strategy.IsTracked && f.Hash == f.Manifest.Hash && f.Fingerprint != "" && f.Fingerprint == now
 }
 
-// hasKey compares the object's current ownership key with the key after the item's last write, and reports whether they
-// are equal. It also returns true if the inventory contains no key, because changes cannot be detected in that case.
-func (f Facts) hasKey(key ownership.Key) bool { return f.Key == "" || f.Key == key }
+// hasFingerprint reports whether the object's current fingerprint equals the one after the item's last write. It also
+// returns true if the inventory contains no fingerprint, because changes cannot be detected in that case.
+func (f Facts) hasFingerprint(now ownership.Fingerprint) bool {
+	return f.Fingerprint == "" || f.Fingerprint == now
+}
 
 // isFormer reports whether an owner of the object does not exist any more or has released the object.
-func (f Facts) isFormer(owner ownership.Owner) bool { return slices.Contains(f.former, owner) }
+func (p progress) isFormer(owner ownership.Owner) bool { return slices.Contains(p.former, owner) }
 
 // needsPreparation reports whether a patch must be sent before the object is deleted.
 func (f Facts) needsPreparation() bool {
 	return !f.prepared && (len(f.AnnotateBeforeDelete) > 0 || len(f.PatchBeforeDelete) > 0)
 }
 
-// isConflict reports whether the last request failed because the object has changed.
-func (f Facts) isConflict() bool {
-	return f.class == response.Conflict || f.class == response.Mismatch
+// isConflict reports whether the request failed because the object has changed.
+func (e exchange) isConflict() bool {
+	return e.class == response.ClassConflict || e.class == response.ClassMismatch
 }
 
-// isRefused reports whether the last request failed although the object still exists.
-func (f Facts) isRefused() bool {
-	return f.class != response.OK && f.class != response.Gone && f.class != response.Mismatch
+// isRefused reports whether the request failed although the object still exists.
+func (e exchange) isRefused() bool {
+	return e.class != response.ClassOK && e.class != response.ClassGone && e.class != response.ClassMismatch
 }
 
 // forget clears the facts of the inventory about the object in the cluster. It keeps the reference to the object and
 // the settings from the manifest.
 func (f *Facts) forget() {
-	f.Entry = f.Unwritten()
+	f.Entry = f.ToUnwritten()
 	f.Adopted = false
 }
 
-// note stores an event. The event is emitted after the last step.
-func (f *Facts) note(reason, message string) {
+// recordEvent stores an event. The event is emitted after the last step.
+func (f *Facts) recordEvent(reason, message string) {
 	f.Events = append(f.Events, object.Event{Ref: f.Ref(), Reason: reason, Message: message})
 }
 
-// body returns the manifest that the item writes. If the object is adopted, it contains the annotation
+// getBody returns the manifest that the item writes. If the object is adopted, it contains the annotation
 // AnnotationAdopted.
-func (f Facts) body() *unstructured.Unstructured {
+func (f Facts) getBody() *unstructured.Unstructured {
 	if f.Adopted {
-		return markAdopted(f.Want.Object)
+		return markAdopted(f.Manifest.Object)
 	}
-	return f.Want.Object
+	return f.Manifest.Object
 }
 
-// formerOwners returns the owners of the object that do not exist any more, according to the answer to the last request.
-func (f Facts) formerOwners() []ownership.Owner {
+// listFormerOwners returns the owners of the object that do not exist any more according to the response.
+func (e exchange) listFormerOwners() []ownership.Owner {
 	var out []ownership.Owner
-	for i, owner := range f.sent.Owners {
-		if i < len(f.owners) && f.owners[i] == object.OwnerGone {
+	for i, owner := range e.sent.Owners {
+		if i < len(e.owners) && e.owners[i] == object.OwnerGone {
 			out = append(out, owner)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// interruptForMigration returns the steps that replace a removed API version in managedFields by the version of the
+// migrateManagedFields returns the steps that replace a removed API version in managedFields by the version of the
 // reference, and then take the step s again. The fields of the entries stay the same, so that the next apply still
 // removes fields that left the manifest.
-func interruptForMigration(r *Rules, f Facts, s Step, removed string) Step {
+func migrateManagedFields(r *Rules, f Facts, s Step, removed string) Step {
 	if r.DryRun {
 		return f.wait("managedFields contains the API version %s, which the cluster does not serve any more; the next deployment replaces it", removed)
 	}
@@ -24,7 +24,7 @@ func handleMigrateReading(_ *Rules, f Facts) Step {
 	if f.Live == nil {
 		return f.wait("changed while its managedFields were migrated")
 	}
-	rename, err := ownership.MigratePatch(f.Live, f.migrated, f.Ref().APIVersion)
+	rename, err := ownership.NewMigrationPatch(f.Live, f.migrated, f.Ref().APIVersion)
 	if err != nil || rename == nil {
 		return f.fail(f.fault)
 	}
@@ -32,10 +32,10 @@ func handleMigrateReading(_ *Rules, f Facts) Step {
 }
 
 func handleMigrateRenaming(_ *Rules, f Facts) Step {
-	if end, failed := f.failedRename(); failed {
+	if end, failed := f.handleFailedRename(); failed {
 		return end
 	}
-	f.note(object.ReasonMigrated, fmt.Sprintf("contained the API version %s in managedFields, which the cluster does not serve any more; it is now %s",
+	f.recordEvent(object.ReasonMigrated, fmt.Sprintf("contained the API version %s in managedFields, which the cluster does not serve any more; it is now %s",
 		f.migrated, f.Ref().APIVersion))
 	again := *f.interrupted
 	f.fault, f.interrupted = nil, nil

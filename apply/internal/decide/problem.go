@@ -44,8 +44,8 @@ func newConflict(format string, args ...any) *Problem {
 	return &Problem{Kind: ProblemConflict, Reason: fmt.Sprintf(format, args...)}
 }
 
-// newForeign returns the problem of an object that belongs to another owner. A retry may succeed, because the other owner
-// may release the object.
+// newForeign returns the problem of an object that belongs to another owner. A retry may succeed, because the other
+// owner may release the object.
 func newForeign(owner string) *Problem {
 	return newConflict("belongs to %s and is left unchanged", owner)
 }
@@ -58,15 +58,15 @@ func newRefusal(live metav1.Object) *Problem {
 // maxHolders limits the number of managers that an error names.
 const maxHolders = 3
 
-// describeHolder returns text that names the presumed creator of an object. This is the controller of the object or, if the
-// object has no controller, the field managers that wrote it.
+// describeHolder returns text that names the presumed creator of an object. This is the controller of the object or, if
+// the object has no controller, the field managers that wrote it.
 func describeHolder(live metav1.Object) string {
 	if controller := metav1.GetControllerOf(live); controller != nil {
 		return controller.Kind + " " + controller.Name
 	}
 	var managers []string
 	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource == "" && !ownership.IsManager(entry.Manager) && !slices.Contains(managers, entry.Manager) {
+		if entry.Subresource == "" && !ownership.IsFieldManager(entry.Manager) && !slices.Contains(managers, entry.Manager) {
 			managers = append(managers, entry.Manager)
 		}
 	}

@@ -18,12 +18,12 @@ import (
 func Remove(r *Rules, f Facts) Step {
 	switch {
 	case f.Gone:
-		return f.end("")
+		return f.done("")
 	case f.Webhooks != nil:
 		return f.read(removeExamining)
 	case f.Deleting:
 		return f.confirm()
-	case f.AnyOwner, !r.isShared(f.Ref()) && !f.Adopted && r.isSeenAsOwn(f):
+	case f.AnyOwner, !r.isShared(f.Ref()) && !f.Adopted && r.isWatchedAsOwn(f):
 		return removeOwned(r, f)
 	}
 	return f.readMetadata(removeExamining)
@@ -35,20 +35,20 @@ func handleExamining(r *Rules, f Facts) Step {
 	live := f.Live
 	switch {
 	case live != nil && f.Webhooks != nil && !hasWebhook(live, f.Webhooks):
-		return f.end("")
+		return f.done("")
 	case live == nil && f.UID != "":
-		return f.leaveDeleted()
+		return f.doneDeleted()
 	case live == nil:
-		return f.leave()
-	case !r.ownsMetadata(f.Entry, live):
-		return f.letGo()
+		return f.doneForgotten()
+	case !r.isOwnMetadata(f.Entry, live):
+		return f.doneForeign()
 	}
 	f.UID, f.Webhooks = live.GetUID(), nil
 	switch {
 	case r.isShared(f.Ref()):
 		return removeShared(r, f)
 	case f.Adopted:
-		return unmarkObject(r, f)
+		return removeMarks(r, f)
 	}
 	return removeOwned(r, f)
 }
@@ -71,15 +71,15 @@ func removeOwned(r *Rules, f Facts) Step {
 	return f.remove(removeDeleting, "")
 }
 
-// removeShared deletes an object if no other item owns it. Otherwise it only removes this item's labels, annotations and
-// fields. The request requires the resource version that was read. If another item becomes an owner or gives up the
+// removeShared deletes an object if no other item owns it. Otherwise it only removes this item's labels, annotations
+// and fields. The request requires the resource version that was read. If another item becomes an owner or gives up the
 // object in the meantime, the request therefore fails, and the item reads the object again.
 func removeShared(r *Rules, f Facts) Step {
 	if f.Live.GetDeletionTimestamp() != nil {
 		f.Deleting = true
 		return handleConfirming(r, f)
 	}
-	others := slices.DeleteFunc(r.others(f.Live), f.isFormer)
+	others := slices.DeleteFunc(r.listOtherOwners(f.Live), f.isFormer)
 	if len(others) > 0 && !f.asked {
 		f.asked = true
 		if find, possible := f.findOwners(r, removeFindingOwners, others); possible {
@@ -89,9 +89,9 @@ func removeShared(r *Rules, f Facts) Step {
 	switch {
 	case len(others) > 0:
 		f.heir = others[0]
-		return resignOwnership(r, f)
+		return removeOwnership(r, f)
 	case f.Adopted, len(f.former) > 0: // a former owner may have left the object in the cluster on purpose
-		return unmarkObject(r, f)
+		return removeMarks(r, f)
 	case f.needsPreparation():
 		return f.prepareDeletion(r, removePreparing)
 	}
@@ -99,15 +99,15 @@ func removeShared(r *Rules, f Facts) Step {
 }
 
 func handleRemoveFindingOwners(r *Rules, f Facts) Step {
-	f.former = f.formerOwners()
+	f.former = f.listFormerOwners()
 	return removeShared(r, f)
 }
 
-// retry returns the next step if the last request failed. If it failed because the object has changed, the object is read
-// again. It returns false if the request succeeded.
+// retry returns the next step if the last request failed. If it failed because the object has changed, the object is
+// read again. It returns false if the request succeeded.
 func (f Facts) retry() (Step, bool) {
 	switch {
-	case f.class == response.OK:
+	case f.class == response.ClassOK:
 		return Step{}, false
 	case f.isConflict():
 		return f.readMetadata(removeExamining), true
@@ -115,12 +115,12 @@ func (f Facts) retry() (Step, bool) {
 	return f.fail(f.err), true
 }
 
-// letGo ends the work on an object that the item does not own, and removes the object from the inventory.
-func (f Facts) letGo() Step {
+// doneForeign ends the work on an object that the item does not own, and removes the object from the inventory.
+func (f Facts) doneForeign() Step {
 	if f.Live.GetUID() == f.UID {
-		f.note(object.ReasonLeftAlone, "does not carry the label of this item, so it is no longer tracked and is not deleted")
+		f.recordEvent(object.ReasonLeftAlone, "does not carry the label of this item, so it is no longer tracked and is not deleted")
 	}
-	return f.leave()
+	return f.doneForgotten()
 }
 
 // handleRemovePreparing is called after the patch that precedes a deletion. An object that items may share is read
@@ -128,7 +128,7 @@ func (f Facts) letGo() Step {
 func handleRemovePreparing(r *Rules, f Facts) Step {
 	mayBeShared := r.isShared(f.Ref()) && !f.AnyOwner
 	switch {
-	case !mayBeShared && f.class != response.OK:
+	case !mayBeShared && f.class != response.ClassOK:
 		return handleDeleting(r, f)
 	case !mayBeShared:
 		return f.remove(removeDeleting, "")
@@ -142,11 +142,11 @@ func handleRemovePreparing(r *Rules, f Facts) Step {
 // handleDeleting is called after a delete request.
 func handleDeleting(r *Rules, f Facts) Step {
 	switch {
-	case f.class == response.OK:
+	case f.class == response.ClassOK:
 		f.Deleting = true
 		return f.confirm()
-	case f.class == response.Gone:
-		return f.leaveDeleted()
+	case f.class == response.ClassGone:
+		return f.doneDeleted()
 	case !f.isConflict():
 		return f.fail(f.err)
 	case r.isShared(f.Ref()) && !f.AnyOwner:
@@ -163,7 +163,7 @@ func handleDeleting(r *Rules, f Facts) Step {
 func handleReexamining(r *Rules, f Facts) Step {
 	switch {
 	case f.Live == nil || !r.isOwn(f.Live, f.Entry):
-		return f.leave()
+		return f.doneForgotten()
 	case f.Live.GetUID() == f.deleted:
 		f.UID = f.deleted
 		return f.fail(f.fault) // the conflict has another cause than the UID
@@ -186,16 +186,16 @@ func handleConfirming(r *Rules, f Facts) Step {
 	live := f.Live
 	switch {
 	case live == nil || live.GetUID() != f.UID:
-		return f.leaveDeleted()
+		return f.doneDeleted()
 	case !f.AnyOwner && !r.isMarked(live, f.Ref()):
-		return f.letGo()
+		return f.doneForeign()
 	case live.GetDeletionTimestamp() == nil:
 		f.Deleting = false
 		return f.wait("still exists, and will be deleted again")
 	case f.RemoveFinalizers && len(live.GetFinalizers()) > 0:
 		return f.merge(r, removeFinalizing, f.UID, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}
-	return f.wait("%s", deletion.Text(live))
+	return f.wait("%s", deletion.Format(live))
 }
 
 func handleFinalizing(_ *Rules, f Facts) Step {
@@ -205,15 +205,15 @@ func handleFinalizing(_ *Rules, f Facts) Step {
 	return f.wait("is being deleted, its finalizers were removed")
 }
 
-// unmarkObject releases an object that existed before the item. It removes the owner label and the owner annotations,
+// removeMarks releases an object that existed before the item. It removes the owner label and the owner annotations,
 // and then removes the object from the inventory.
-func unmarkObject(r *Rules, f Facts) Step {
-	annotations := map[string]any{ownership.AnnotationAdopted: nil, r.Owner.SharedKey(): nil}
+func removeMarks(r *Rules, f Facts) Step {
+	annotations := map[string]any{ownership.AnnotationAdopted: nil, r.Owner.GetOwnerAnnotationKey(): nil}
 	for _, key := range []string{ownership.AnnotationLandscape, ownership.AnnotationNamespace, ownership.AnnotationName} {
 		annotations[key] = nil
 	}
 	for _, owner := range f.former {
-		annotations[owner.SharedKey()] = nil
+		annotations[owner.GetOwnerAnnotationKey()] = nil
 	}
 	metadata := map[string]any{"labels": map[string]any{ownership.LabelItem: nil}, "annotations": annotations}
 	return f.merge(r, removeUnmarking, f.UID, map[string]any{"metadata": metadata})
@@ -227,22 +227,22 @@ func handleUnmarking(_ *Rules, f Facts) Step {
 	for _, owner := range f.former {
 		reason = fmt.Sprintf("is kept, because deploy item %s, which does not exist any more, also owned it", owner)
 	}
-	f.note(object.ReasonReleased, reason)
-	return f.leave()
+	f.recordEvent(object.ReasonReleased, reason)
+	return f.doneForgotten()
 }
 
-// resignOwnership removes this item's labels, annotations and fields from an object that other items still own. It
-// removes the labels and annotations first. These requests fail if another writer changes the object in the meantime. If
-// the process is stopped before the fields are removed, a later call removes the fields.
-func resignOwnership(r *Rules, f Facts) Step {
+// removeOwnership removes this item's labels, annotations and fields from an object that other items still own. It
+// removes the labels and annotations first. These requests fail if another writer changes the object in the meantime.
+// If the process is stopped before the fields are removed, a later call removes the fields.
+func removeOwnership(r *Rules, f Facts) Step {
 	annotations := map[string]any{}
-	for _, owner := range ownership.OwnersOf(f.Live) {
-		if _, found := f.Live.GetAnnotations()[owner.SharedKey()]; found && r.Owner.SameItem(owner) {
-			annotations[owner.SharedKey()] = nil
+	for _, owner := range ownership.ListOwners(f.Live) {
+		if _, found := f.Live.GetAnnotations()[owner.GetOwnerAnnotationKey()]; found && r.Owner.IsSameItem(owner) {
+			annotations[owner.GetOwnerAnnotationKey()] = nil
 		}
 	}
 	if len(annotations) == 0 {
-		return handOver(r, f)
+		return updateOwnerLabel(r, f)
 	}
 	metadata := map[string]any{"resourceVersion": f.Live.GetResourceVersion(), "annotations": annotations}
 	return f.merge(r, removeResigning, f.UID, map[string]any{"metadata": metadata})
@@ -253,21 +253,21 @@ func handleResigning(r *Rules, f Facts) Step {
 		return next
 	}
 	f.Live = f.Answer
-	return handOver(r, f)
+	return updateOwnerLabel(r, f)
 }
 
-// handOver changes the owner label and the owner annotations so that they name another item. The write uses the other
-// item's field manager for patches, so that the other item does not detect the write as drift. The write is a
+// updateOwnerLabel changes the owner label and the owner annotations so that they name another item. The write uses the
+// other item's field manager for patches, so that the other item does not detect the write as drift. The write is a
 // server-side apply, so that the other item also owns the annotations that have the same value for both items.
 // Otherwise, these annotations would be removed together with this item's fields.
-func handOver(r *Rules, f Facts) Step {
-	if !r.isOurs(f.Live) {
-		return withdrawFields(r, f)
+func updateOwnerLabel(r *Rules, f Facts) Step {
+	if !r.isOwnByLabel(f.Live) {
+		return removeOwnFields(r, f)
 	}
 	obj := object.New(f.Ref())
-	f.heir.Stamp(obj)
+	f.heir.Mark(obj)
 	return f.request(removeHandingOver, Request{
-		Effect: EffectApply, Body: obj, UID: f.UID, Version: f.Live.GetResourceVersion(), Manager: f.heir.PatchManager(), Force: true,
+		Effect: EffectApply, Body: obj, UID: f.UID, Version: f.Live.GetResourceVersion(), Manager: f.heir.PatchFieldManager(), Force: true,
 	})
 }
 
@@ -276,28 +276,28 @@ func handleHandingOver(r *Rules, f Facts) Step {
 		return next
 	}
 	f.Live = f.Answer
-	return withdrawFields(r, f)
+	return removeOwnFields(r, f)
 }
 
-// withdrawFields removes the item's fields from an object that other items own.
-func withdrawFields(r *Rules, f Facts) Step {
-	if rename, needed := f.renameManagers(r, removeTransferring, []string{r.Owner.Manager(), r.Owner.PatchManager()}); needed {
+// removeOwnFields removes the item's fields from an object that other items own.
+func removeOwnFields(r *Rules, f Facts) Step {
+	if rename, needed := f.updateManagedFields(r, removeTransferring, []string{r.Owner.FieldManager(), r.Owner.PatchFieldManager()}); needed {
 		return rename
 	}
 	return f.applyNothing(r, removeWithdrawing, f.UID)
 }
 
 func handleRemoveTransferring(r *Rules, f Facts) Step {
-	if end, failed := f.failedRename(); failed {
+	if end, failed := f.handleFailedRename(); failed {
 		return end
 	}
 	return f.applyNothing(r, removeWithdrawing, f.UID)
 }
 
 func handleRemoveWithdrawing(_ *Rules, f Facts) Step {
-	if next, failed := f.retry(); failed && f.class != response.Mismatch {
+	if next, failed := f.retry(); failed && f.class != response.ClassMismatch {
 		return next
 	}
-	f.note(object.ReasonReleased, fmt.Sprintf("is kept, because deploy item %s also owns it", f.heir))
-	return f.leave()
+	f.recordEvent(object.ReasonReleased, fmt.Sprintf("is kept, because deploy item %s also owns it", f.heir))
+	return f.doneForgotten()
 }

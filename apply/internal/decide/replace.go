@@ -35,21 +35,21 @@ func recreateObject(r *Rules, f Facts) Step {
 		f.forget()
 		return claimObject(r, f)
 	case live.GetDeletionTimestamp() != nil:
-		return f.waitUntilGone(deletion.Finalizers(live))
+		return f.waitUntilGone(deletion.ListFinalizers(live))
 	case f.Hash == "":
 		return claimObject(r, f)
-	case f.isAsWanted(ownership.KeyOf(live, r.Owner.Manager())):
-		return f.leaveUnchanged()
+	case f.isAsWanted(ownership.ComputeFingerprint(live, r.Owner.FieldManager())):
+		return f.doneUnchanged()
 	case r.isSharedNow(f):
 		return shareObject(r, f)
 	}
-	if _, problem := r.claimable(f); problem != nil {
+	if _, problem := r.canClaim(f); problem != nil {
 		return rejectRival(r, f, problem)
 	}
 	if !r.isOwn(live, f.Entry) {
 		return claimObject(r, f)
 	}
-	out := f.apply(r, writeTrying, f.body(), live.GetUID(), true)
+	out := f.apply(r, writeTrying, f.getBody(), live.GetUID(), true)
 	out.DryRun = true
 	return out
 }
@@ -59,13 +59,13 @@ func recreateObject(r *Rules, f Facts) Step {
 // does not support dry runs, because the effect of the apply is unknown then.
 func handleTrying(r *Rules, f Facts) Step {
 	switch {
-	case f.class == response.Immutable, response.RejectsDryRun(f.err):
-	case f.class == response.Mismatch:
+	case f.class == response.ClassImmutable, response.IsDryRunRejected(f.err):
+	case f.class == response.ClassMismatch:
 		return f.wait("changed while it was checked")
-	case f.class != response.OK:
-		return f.failWrite()
+	case f.class != response.ClassOK:
+		return f.handleFailure()
 	case !isDifferent(f.Live, f.Answer) && r.DryRun:
-		return f.finishWrite(r)
+		return f.handleSuccess(r)
 	case !isDifferent(f.Live, f.Answer):
 		return applyObject(r, f)
 	}
@@ -86,9 +86,9 @@ func replaceUnknown(r *Rules, f Facts) Step {
 	case !r.isOwn(live, f.Entry):
 		return f.fail(f.fault)
 	case live.GetDeletionTimestamp() != nil:
-		return f.waitUntilGone(deletion.Finalizers(live))
+		return f.waitUntilGone(deletion.ListFinalizers(live))
 	}
-	if _, problem := r.claimable(f); problem != nil {
+	if _, problem := r.canClaim(f); problem != nil {
 		return f.fail(problem)
 	}
 	f.UID = live.GetUID()
@@ -106,7 +106,7 @@ func replaceObject(r *Rules, f Facts, reason string) Step {
 }
 
 func handlePreparing(r *Rules, f Facts) Step {
-	if f.class != response.OK {
+	if f.class != response.ClassOK {
 		return handleReplacing(r, f)
 	}
 	return deleteReplaced(r, f)
@@ -115,7 +115,7 @@ func handlePreparing(r *Rules, f Facts) Step {
 // deleteReplaced deletes an object. If items may share objects of this kind, deleteReplaced reads the object first.
 func deleteReplaced(r *Rules, f Facts) Step {
 	switch {
-	case !r.isShared(f.Want.Ref):
+	case !r.isShared(f.Manifest.Ref):
 		return f.remove(writeReplacing, "")
 	case !f.IsCurrent:
 		return f.read(writeChecking)
@@ -129,7 +129,7 @@ func handleChecking(r *Rules, f Facts) Step {
 	if f.Live == nil {
 		return f.remove(writeReplacing, "")
 	}
-	if others := r.others(f.Live); len(others) > 0 {
+	if others := r.listOtherOwners(f.Live); len(others) > 0 {
 		reason := fmt.Sprintf("cannot be deleted and created again, because deploy item %s also owns it", others[0])
 		return f.fail(&Problem{Kind: ProblemInvalid, Reason: reason})
 	}
@@ -140,11 +140,11 @@ func handleReplacing(_ *Rules, f Facts) Step {
 	switch {
 	case f.isConflict():
 		return f.wait("changed while it was deleted")
-	case f.class != response.OK && f.class != response.Gone:
+	case f.class != response.ClassOK && f.class != response.ClassGone:
 		return f.fail(f.err)
 	}
-	f.Hash, f.Key, f.Changed = "", "", true
-	return f.wait(f.reason, deletion.Held(deletion.Finalizers(f.Live)))
+	f.Hash, f.Fingerprint, f.Changed = "", "", true
+	return f.wait(f.reason, deletion.FormatFinalizers(deletion.ListFinalizers(f.Live)))
 }
 
 // isDifferent reports whether two versions of an object differ. It ignores reserved labels and annotations (see

@@ -35,8 +35,8 @@ func TestIsDifferent(t *testing.T) {
 		"fields that the API server sets are no difference": {object{"status": object{"x": "z"}, "metadata": object{"resourceVersion": "2", "generation": int64(2), "managedFields": []any{}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &unstructured.Unstructured{Object: jsondiff.Overlay(live, nil)}
-			b := &unstructured.Unstructured{Object: jsondiff.Overlay(live, tc.more)}
+			a := &unstructured.Unstructured{Object: jsondiff.MergeOverlay(live, nil)}
+			b := &unstructured.Unstructured{Object: jsondiff.MergeOverlay(live, tc.more)}
 			before := b.DeepCopy()
 			if isDifferent(a, b) != tc.want || isDifferent(b, a) != tc.want {
 				t.Errorf("want %v", tc.want)
@@ -49,7 +49,7 @@ func TestIsDifferent(t *testing.T) {
 	t.Run("the owner label of an object without labels is no difference", func(t *testing.T) {
 		bare := &unstructured.Unstructured{Object: object{"kind": "ConfigMap", "metadata": object{"name": "a"}}}
 		marked := bare.DeepCopy()
-		ownership.Owner{UID: "u", Name: "n"}.Stamp(marked)
+		ownership.Owner{UID: "u", Name: "n"}.Mark(marked)
 		if isDifferent(bare, marked) || isDifferent(marked, bare) {
 			t.Error("marks are no difference")
 		}
@@ -65,18 +65,18 @@ func TestPlaceholdersOfDryRun(t *testing.T) {
 				"data": map[string]any{"tls.crt": value},
 			}}
 		}
-		manifest := newManifest("recreate", func(m *Manifest) { m.Object = secret(""); m.Ref = object.RefOf(m.Object) })
+		manifest := newManifest("recreate", func(m *Manifest) { m.Object = secret(""); m.Ref = object.ToRef(m.Object) })
 		live := secret("YQ==")
 		live.SetUID("u")
-		me.Stamp(live)
-		f := Facts{Record: object.Record{Entry: newEntry("u", "x")}, Want: manifest}
-		f.Kind, f.Key = "Secret", "k"
+		testOwner.Mark(live)
+		f := Facts{Record: object.Record{Entry: newEntry("u", "x")}, Manifest: manifest}
+		f.Kind, f.Fingerprint = "Secret", "k"
 		required := apierrors.NewInvalid(manifest.Ref.GVK().GroupKind(), "a", field.ErrorList{field.Required(field.NewPath("data").Key("tls.crt"), "")})
-		s := Write(newRules(), f).After(newRules(), Response{Live: live})
-		first := summarize(s)
-		s = s.After(newRules(), Response{Err: required})
-		if want := "apply forced dry of u"; first != want || summarize(s) != want {
-			t.Errorf("got %q, then %q, want %q twice", first, summarize(s), want)
+		s := Write(newRules(), f).HandleResponse(newRules(), Response{Live: live})
+		first := formatStep(s)
+		s = s.HandleResponse(newRules(), Response{Err: required})
+		if want := "apply forced dry of u"; first != want || formatStep(s) != want {
+			t.Errorf("got %q, then %q, want %q twice", first, formatStep(s), want)
 		}
 		if _, found, _ := unstructured.NestedString(s.Body.Object, "data", "tls.crt"); !found {
 			t.Errorf("the second request lacks the placeholder: %v", s.Body)

@@ -23,10 +23,10 @@ type Rules struct {
 	Owner ownership.Owner
 	// DryRun means that writes are sent as dry runs, for a plan.
 	DryRun bool
-	// Force, Rerun and Recreate are those of apply.Options.
-	Force, Rerun, Recreate bool
-	// AsksToCorrect means that EffectAsk must precede the correction of changes by other writers.
-	AsksToCorrect bool
+	// Force, RecreateFinished and Recreate are those of apply.Options.
+	Force, RecreateFinished, Recreate bool
+	// MustAskToCorrect means that EffectAsk must precede the correction of changes by other writers.
+	MustAskToCorrect bool
 	// CanFindOwners means that EffectFindOwners finds out whether an owner of the same Landscaper cluster exists.
 	CanFindOwners bool
 	// SharedKinds, LandscaperLabel and LandscaperManagers are those of apply.Options.
@@ -40,34 +40,34 @@ func (r *Rules) isShared(ref object.Ref) bool {
 	return slices.Contains(r.SharedKinds, ref.GVK().GroupKind())
 }
 
-// mayShare reports whether the item may own the object together with other items.
-func (r *Rules) mayShare(m *Manifest) bool {
-	return r.isShared(m.Ref) && !m.Strategy.OnlyCreates && m.MayShare
+// canShare reports whether the item may own the object together with other items.
+func (r *Rules) canShare(m *Manifest) bool {
+	return r.isShared(m.Ref) && !m.Strategy.OnlyCreates && m.CanShare
 }
 
-// others returns the owners of an object except this item.
-func (r *Rules) others(live metav1.Object) []ownership.Owner {
-	return slices.DeleteFunc(ownership.OwnersOf(live), r.Owner.SameItem)
+// listOtherOwners returns the owners of an object except this item.
+func (r *Rules) listOtherOwners(live metav1.Object) []ownership.Owner {
+	return slices.DeleteFunc(ownership.ListOwners(live), r.Owner.IsSameItem)
 }
 
 // isSharedNow reports whether other items own the object already and this item may become one more owner. Owners in
 // f.former do not count.
 func (r *Rules) isSharedNow(f Facts) bool {
-	return r.mayShare(f.Want) && len(slices.DeleteFunc(r.others(f.Live), f.isFormer)) > 0
+	return r.canShare(f.Manifest) && len(slices.DeleteFunc(r.listOtherOwners(f.Live), f.isFormer)) > 0
 }
 
 // isSecond reports whether the owner label of an object names another item, so that this item can only be an additional
 // owner.
 func (r *Rules) isSecond(live metav1.Object) bool {
-	owner, owned := ownership.OwnerOf(live)
-	return owned && !r.Owner.SameItem(owner)
+	owner, owned := ownership.GetOwner(live)
+	return owned && !r.Owner.IsSameItem(owner)
 }
 
-// part returns the manifest that this item applies if the owner label of the object names another item. It contains a
-// separate annotation instead of the owner label.
-func (r *Rules) part(f Facts) *unstructured.Unstructured {
-	out := f.body().DeepCopy()
-	r.Owner.StampShared(out)
+// getPart returns the manifest that this item applies if the owner label of the object names another item. It contains
+// a separate annotation instead of the owner label.
+func (r *Rules) getPart(f Facts) *unstructured.Unstructured {
+	out := f.getBody().DeepCopy()
+	r.Owner.MarkShared(out)
 	return out
 }
 
@@ -86,10 +86,10 @@ func markAdopted(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// isOurs reports whether the owner label of the object names this item or an earlier item with the same name.
-func (r *Rules) isOurs(live metav1.Object) bool {
-	owner, owned := ownership.OwnerOf(live)
-	return owned && r.Owner.SameItem(owner)
+// isOwnByLabel reports whether the owner label of the object names this item or an earlier item with the same name.
+func (r *Rules) isOwnByLabel(live metav1.Object) bool {
+	owner, owned := ownership.GetOwner(live)
+	return owned && r.Owner.IsSameItem(owner)
 }
 
 // A UID in the inventory does not prove that an object belongs to the item: the inventory is stored in a status that
@@ -97,14 +97,14 @@ func (r *Rules) isOurs(live metav1.Object) bool {
 // managers name the item.
 
 // isOwn reports whether a live object belongs to the item. An object with the UID of the inventory entry belongs to the
-// item if isOurs or isMarked returns true. An object with another UID belongs to the item if isOurs returns true and the
-// item in its label has written it. It may otherwise be a copy that another program made.
+// item if isOwnByLabel or isMarked returns true. An object with another UID belongs to the item if isOwnByLabel returns
+// true and the item in its label has written it. It may otherwise be a copy that another program made.
 func (r *Rules) isOwn(live metav1.Object, e object.Entry) bool {
 	if live.GetUID() == e.UID {
-		return r.isOurs(live) || r.isMarked(live, e.Ref())
+		return r.isOwnByLabel(live) || r.isMarked(live, e.Ref())
 	}
-	owner, _ := ownership.OwnerOf(live)
-	return r.isOurs(live) && owner.Wrote(live)
+	owner, _ := ownership.GetOwner(live)
+	return r.isOwnByLabel(live) && owner.HasWritten(live)
 }
 
 // isMarked reports whether one of the following marks on an object names the item: the owner label, an owner
@@ -113,43 +113,43 @@ func (r *Rules) isOwn(live metav1.Object, e object.Entry) bool {
 // own deployer contains only the item's name. If items may not share objects of this kind, an owner label that names
 // another item takes precedence over all other marks.
 func (r *Rules) isMarked(live metav1.Object, ref object.Ref) bool {
-	owners := ownership.OwnersOf(live)
+	owners := ownership.ListOwners(live)
 	if len(owners) > 0 && !r.isShared(ref) {
-		return r.isOurs(live)
+		return r.isOwnByLabel(live)
 	}
-	if slices.ContainsFunc(owners, r.Owner.SameItem) {
+	if slices.ContainsFunc(owners, r.Owner.IsSameItem) {
 		return true
 	}
 	if r.Owner.Name != "" && live.GetLabels()[r.LandscaperLabel] == r.Owner.Name {
 		return true
 	}
 	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == r.Owner.Manager()
+		return entry.Manager == r.Owner.FieldManager()
 	})
 }
 
-// isSeenAsOwn reports whether, according to a watch, the object of the inventory carries the item's label. Such an object
-// need not be read before it is deleted.
-func (r *Rules) isSeenAsOwn(f Facts) bool {
-	return f.Seen != nil && f.UID != "" && r.Owner.UID != "" && f.Seen.UID == f.UID && f.Seen.Item == r.Owner.UID
+// isWatchedAsOwn reports whether, according to a watch, the object of the inventory carries the item's label. Such an
+// object need not be read before it is deleted.
+func (r *Rules) isWatchedAsOwn(f Facts) bool {
+	return f.Watched != nil && f.UID != "" && r.Owner.UID != "" && f.Watched.UID == f.UID && f.Watched.Item == r.Owner.UID
 }
 
 // mustAsk reports whether EffectAsk must precede the correction of changes by other writers.
 func (r *Rules) mustAsk(f Facts) bool {
-	return r.AsksToCorrect && !f.allowed && !r.Force && !r.DryRun && f.UID != "" && f.Hash == f.Want.Hash
+	return r.MustAskToCorrect && !f.allowed && !r.Force && !r.DryRun && f.UID != "" && f.Hash == f.Manifest.Hash
 }
 
-// claimable reports whether a live object belongs to this item, according to the owner label or the label of
+// canClaim reports whether a live object belongs to this item, according to the owner label or the label of
 // Landscaper's own deployer. An object of an earlier item with the same name, or of one of the owners in f.former, also
-// belongs to this item. claimable returns false without a problem if the object has no owner. It returns a problem if the
-// object belongs to another item or is being deleted. See rejectRival for a problem that names the other item.
-func (r *Rules) claimable(f Facts) (bool, *Problem) {
+// belongs to this item. canClaim returns false without a problem if the object has no owner. It returns a problem if
+// the object belongs to another item or is being deleted. See rejectRival for a problem that names the other item.
+func (r *Rules) canClaim(f Facts) (bool, *Problem) {
 	live := f.Live
 	if live.GetDeletionTimestamp() != nil {
-		return false, &Problem{Kind: ProblemWaiting, Reason: deletion.Text(live)}
+		return false, &Problem{Kind: ProblemWaiting, Reason: deletion.Format(live)}
 	}
-	if owner, owned := ownership.OwnerOf(live); owned {
-		if r.Owner.SameItem(owner) || f.isFormer(owner) {
+	if owner, owned := ownership.GetOwner(live); owned {
+		if r.Owner.IsSameItem(owner) || f.isFormer(owner) {
 			return true, nil
 		}
 		out := newForeign(fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))
@@ -157,7 +157,7 @@ func (r *Rules) claimable(f Facts) (bool, *Problem) {
 		return false, out
 	}
 	if r.isMarkedForAnother(f.Entry, live) {
-		return false, r.markedForAnother(live)
+		return false, r.newMarkedProblem(live)
 	}
 	_, marked := live.GetLabels()[r.LandscaperLabel]
 	return marked, nil
@@ -171,10 +171,10 @@ func (r *Rules) isMarkedForAnother(e object.Entry, live *unstructured.Unstructur
 	return marked && name != r.Owner.Name && live.GetUID() != e.UID
 }
 
-// markedForAnother returns the problem of an object that Landscaper's own deployer labeled for another item. The label
-// does not name the namespace and the Landscaper cluster of the item, so it is not possible to find out whether the item
-// still exists.
-func (r *Rules) markedForAnother(live *unstructured.Unstructured) *Problem {
+// newMarkedProblem returns the problem of an object that Landscaper's own deployer labeled for another item. The label
+// does not name the namespace and the Landscaper cluster of the item, so it is not possible to find out whether the
+// item still exists.
+func (r *Rules) newMarkedProblem(live *unstructured.Unstructured) *Problem {
 	out := newForeign(fmt.Sprintf("the Landscaper deploy item %q", live.GetLabels()[r.LandscaperLabel]))
 	out.Reason += fmt.Sprintf("; if that item does not exist any more, remove the label %s from the object, or set it to %s", r.LandscaperLabel, r.Owner.Name)
 	return out
@@ -187,34 +187,34 @@ func (r *Rules) hasLeftovers(live *unstructured.Unstructured) bool {
 		return false
 	}
 	ours := live.GetLabels()[r.LandscaperLabel] == r.Owner.Name && r.Owner.Name != ""
-	return slices.ContainsFunc(ownership.Entries(live), func(entry metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(ownership.ListManagedFields(live), func(entry metav1.ManagedFieldsEntry) bool {
 		if entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "" {
 			return false
 		}
-		return entry.Manager == r.Owner.Manager() || ours && slices.Contains(r.LandscaperManagers, entry.Manager)
+		return entry.Manager == r.Owner.FieldManager() || ours && slices.Contains(r.LandscaperManagers, entry.Manager)
 	})
 }
 
-// mayBeOwned examines the conflict error of an apply and reports whether the object may belong to another item. It
+// canBeOwned examines the conflict error of an apply and reports whether the object may belong to another item. It
 // returns true if the conflict concerns the owner label, or if it is a conflict with the field manager of one of
 // Landscaper's own deployers.
-func (r *Rules) mayBeOwned(conflict error) bool {
-	return slices.ContainsFunc(response.CausesOf(conflict), func(cause metav1.StatusCause) bool {
+func (r *Rules) canBeOwned(conflict error) bool {
+	return slices.ContainsFunc(response.ListCauses(conflict), func(cause metav1.StatusCause) bool {
 		return strings.Contains(cause.Field, ownership.LabelItem) || slices.ContainsFunc(r.LandscaperManagers, func(manager string) bool {
 			return strings.Contains(cause.Message, `"`+manager+`"`)
 		})
 	})
 }
 
-// existedBefore reports whether another writer created the object. It returns true if another manager wrote the object
+// isPreexisting reports whether another writer created the object. It returns true if another manager wrote the object
 // at its creation time, or if several managers wrote the object and the item did not write it at that time. It returns
 // false if the item itself created the object, even if the process was stopped before it recorded this, unless another
 // manager wrote the object within the same second.
-func (r *Rules) existedBefore(live *unstructured.Unstructured) bool {
-	entries, created := ownership.Entries(live), live.GetCreationTimestamp()
-	ours, _ := ownership.AppliedBy(entries, r.Owner.Manager())
+func (r *Rules) isPreexisting(live *unstructured.Unstructured) bool {
+	entries, created := ownership.ListManagedFields(live), live.GetCreationTimestamp()
+	ours, _ := ownership.FindApplyEntry(entries, r.Owner.FieldManager())
 	others := slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager != r.Owner.Manager() && entry.Subresource == "" && created.Equal(entry.Time)
+		return entry.Manager != r.Owner.FieldManager() && entry.Subresource == "" && created.Equal(entry.Time)
 	})
 	return others || len(entries) > 1 && !created.Equal(ours.Time)
 }
@@ -222,17 +222,17 @@ func (r *Rules) existedBefore(live *unstructured.Unstructured) bool {
 // conflictWith finds the name of the other field manager in the error text of a conflict.
 var conflictWith = regexp.MustCompile(`^conflict with "([^"]+)"`)
 
-// findRivalValue examines a conflict over a shared object. If another item sets a different value for the same field, it
-// returns a problem that names the other item. It returns nil if no deploy item is involved in the conflict.
+// findRivalValue examines a conflict over a shared object. If another item sets a different value for the same field,
+// it returns a problem that names the other item. It returns nil if no deploy item is involved in the conflict.
 func (r *Rules) findRivalValue(live metav1.Object, conflict error) *Problem {
-	others := r.others(live)
-	for _, cause := range response.CausesOf(conflict) {
+	others := r.listOtherOwners(live)
+	for _, cause := range response.ListCauses(conflict) {
 		found := conflictWith.FindStringSubmatch(cause.Message)
-		if found == nil || !ownership.IsManager(found[1]) {
+		if found == nil || !ownership.IsFieldManager(found[1]) {
 			continue
 		}
 		for _, other := range others {
-			if other.Manager() == found[1] {
+			if other.FieldManager() == found[1] {
 				return &Problem{Kind: ProblemInvalid, Path: cause.Field, Reason: fmt.Sprintf("deploy item %s also owns the object and sets another value", other)}
 			}
 		}
@@ -244,7 +244,7 @@ func (r *Rules) findRivalValue(live metav1.Object, conflict error) *Problem {
 // CanFind reports whether it is possible to find out whether an owner exists. An item of another Landscaper cluster, or
 // one whose annotations are missing, counts as existing.
 func (r *Rules) CanFind(owner ownership.Owner) bool {
-	return r.CanFindOwners && r.Owner.SameLandscape(owner) && owner.Namespace != "" && owner.Name != "" && owner.UID != ""
+	return r.CanFindOwners && r.Owner.IsSameLandscape(owner) && owner.Namespace != "" && owner.Name != "" && owner.UID != ""
 }
 
 // isForeign reports whether an object in which other managers own fields is known to have existed before the item wrote
@@ -252,29 +252,29 @@ func (r *Rules) CanFind(owner ownership.Owner) bool {
 // conflicts of other kinds.
 func (r *Rules) isForeign(f Facts) bool {
 	if f.Live == nil {
-		return f.IsNew && slices.ContainsFunc(response.CausesOf(f.err), func(cause metav1.StatusCause) bool {
+		return f.IsNew && slices.ContainsFunc(response.ListCauses(f.err), func(cause metav1.StatusCause) bool {
 			return cause.Type == metav1.CauseTypeFieldManagerConflict
 		})
 	}
-	_, applied := ownership.AppliedBy(ownership.Entries(f.Live), r.Owner.Manager())
-	return !applied || r.existedBefore(f.Live)
+	_, applied := ownership.FindApplyEntry(ownership.ListManagedFields(f.Live), r.Owner.FieldManager())
+	return !applied || r.isPreexisting(f.Live)
 }
 
-// withoutFormer returns the object that was read. If its owners are in f.former, withoutFormer returns a copy that belongs
-// to this item only.
+// withoutFormer returns the object that was read. If its owners are in f.former, withoutFormer returns a copy that
+// belongs to this item only.
 func (r *Rules) withoutFormer(f Facts) *unstructured.Unstructured {
 	if len(f.former) == 0 {
 		return f.Live
 	}
 	out := f.Live.DeepCopy()
-	r.Owner.Stamp(out)
+	r.Owner.Mark(out)
 	for _, owner := range f.former {
-		unstructured.RemoveNestedField(out.Object, "metadata", "annotations", owner.SharedKey())
+		unstructured.RemoveNestedField(out.Object, "metadata", "annotations", owner.GetOwnerAnnotationKey())
 	}
 	return out
 }
 
-// ownsMetadata reports whether a live object belongs to this item, so that the item may delete or release it.
-func (r *Rules) ownsMetadata(e object.Entry, live metav1.Object) bool {
-	return r.isOwn(live, e) || (e.Adopted || r.isShared(e.Ref())) && slices.ContainsFunc(ownership.OwnersOf(live), r.Owner.SameItem)
+// isOwnMetadata reports whether a live object belongs to this item, so that the item may delete or release it.
+func (r *Rules) isOwnMetadata(e object.Entry, live metav1.Object) bool {
+	return r.isOwn(live, e) || (e.Adopted || r.isShared(e.Ref())) && slices.ContainsFunc(ownership.ListOwners(live), r.Owner.IsSameItem)
 }

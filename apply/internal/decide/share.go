@@ -17,13 +17,13 @@ func shareObject(r *Rules, f Facts) Step {
 	live := f.Live
 	switch {
 	case live.GetDeletionTimestamp() != nil:
-		return f.waitUntilGone(deletion.Finalizers(live))
+		return f.waitUntilGone(deletion.ListFinalizers(live))
 	case r.isMarkedForAnother(f.Entry, live):
-		return f.fail(r.markedForAnother(live))
+		return f.fail(r.newMarkedProblem(live))
 	case live.GetUID() != f.UID:
 		f.forget()
 	}
-	others := r.others(live)
+	others := r.listOtherOwners(live)
 	find, possible := f.findOwners(r, shareFindingOwners, others)
 	switch {
 	case f.UID != "":
@@ -37,7 +37,7 @@ func shareObject(r *Rules, f Facts) Step {
 }
 
 func handleShareFindingOwners(r *Rules, f Facts) Step {
-	gone := f.formerOwners()
+	gone := f.listFormerOwners()
 	if len(gone) < len(f.sent.Owners) {
 		return joinOwners(r, f)
 	}
@@ -47,7 +47,7 @@ func handleShareFindingOwners(r *Rules, f Facts) Step {
 
 // writeUnshared writes an object that was read and has no other owners, or only former ones.
 func writeUnshared(r *Rules, f Facts) Step {
-	if f.Want.Strategy.ReadsFirst() {
+	if f.Manifest.Strategy.mustRead() {
 		return updateRead(r, f)
 	}
 	return handleContested(r, f)
@@ -55,15 +55,15 @@ func writeUnshared(r *Rules, f Facts) Step {
 
 // joinOwners makes the item one more owner of an object. At least one of the other owners exists.
 func joinOwners(r *Rules, f Facts) Step {
-	f.inheritAdoption()
-	if rename, needed := f.renameManagers(r, shareTransferring, []string{r.Owner.Manager()}); needed {
+	f.copyAdoption()
+	if rename, needed := f.updateManagedFields(r, shareTransferring, []string{r.Owner.FieldManager()}); needed {
 		return rename
 	}
 	return applyShared(r, f, false)
 }
 
 func handleShareTransferring(r *Rules, f Facts) Step {
-	if end, failed := f.failedRename(); failed {
+	if end, failed := f.handleFailedRename(); failed {
 		return end
 	}
 	return applyShared(r, f, false)
@@ -71,9 +71,9 @@ func handleShareTransferring(r *Rules, f Facts) Step {
 
 // applyShared applies this item's fields to a shared object.
 func applyShared(r *Rules, f Facts, force bool) Step {
-	obj := f.body()
+	obj := f.getBody()
 	if r.isSecond(f.Live) {
-		obj = r.part(f)
+		obj = r.getPart(f)
 	}
 	return f.apply(r, shareJoining, obj, f.Live.GetUID(), force)
 }
@@ -83,17 +83,17 @@ func applyShared(r *Rules, f Facts, force bool) Step {
 // would then overwrite each other repeatedly.
 func handleShareJoining(r *Rules, f Facts) Step {
 	switch {
-	case f.class == response.Mismatch:
+	case f.class == response.ClassMismatch:
 		return f.wait("changed while it was written")
-	case f.class == response.Conflict && !f.sent.Force:
+	case f.class == response.ClassConflict && !f.sent.Force:
 		if problem := r.findRivalValue(f.Live, f.err); problem != nil {
 			return f.fail(problem)
 		}
 		return applyShared(r, f, true)
-	case f.class != response.OK:
-		return f.failWrite()
+	case f.class != response.ClassOK:
+		return f.handleFailure()
 	}
-	out := finishShared(r, f)
+	out := doneShared(r, f)
 	out.Facts.Changed = f.Answer.GetResourceVersion() != f.Live.GetResourceVersion()
 	return out
 }
@@ -102,18 +102,18 @@ func handleShareJoining(r *Rules, f Facts) Step {
 // item.
 func handleShareContributing(r *Rules, f Facts) Step {
 	switch {
-	case f.class == response.Mismatch:
+	case f.class == response.ClassMismatch:
 		f.forget()
 		return writeByStrategy(r, f)
-	case f.class == response.Conflict:
+	case f.class == response.ClassConflict:
 		return f.read(shareDisputed)
-	case f.class != response.OK:
-		return f.failWrite()
+	case f.class != response.ClassOK:
+		return f.handleFailure()
 	case !r.isSecond(f.Answer):
 		f.Live = f.Answer
 		return shareObject(r, f) // the owner label now names this item
 	}
-	return finishShared(r, f)
+	return doneShared(r, f)
 }
 
 // handleDisputed is called after an apply has failed with a conflict over fields and the object has been read.
@@ -125,11 +125,11 @@ func handleDisputed(r *Rules, f Facts) Step {
 	return shareObject(r, f)
 }
 
-// finishShared ends the work on an object with several owners after a successful write. It records an ownership key
+// doneShared ends the work on an object with several owners after a successful write. It records a fingerprint
 // only if the owner label names this item, because watches compute the key only for the item in that label.
-func finishShared(r *Rules, f Facts) Step {
+func doneShared(r *Rules, f Facts) Step {
 	before, live := f.Shared, f.Answer
-	out := f.finishWrite(r)
+	out := f.handleSuccess(r)
 	if live.GetDeletionTimestamp() != nil {
 		return out
 	}
@@ -137,9 +137,9 @@ func finishShared(r *Rules, f Facts) Step {
 	if to.Shared = r.isSecond(live); !to.Shared {
 		return out
 	}
-	to.Key = ""
-	if owner, _ := ownership.OwnerOf(live); !before {
-		to.note(object.ReasonShared, fmt.Sprintf("belongs to deploy item %s and now also to this item", owner))
+	to.Fingerprint = ""
+	if owner, _ := ownership.GetOwner(live); !before {
+		to.recordEvent(object.ReasonShared, fmt.Sprintf("belongs to deploy item %s and now also to this item", owner))
 	}
 	return out
 }

@@ -79,8 +79,8 @@ type Row struct {
 	handle handler
 }
 
-// table contains the states of all machines.
-var table = []Row{
+// states contains the states of all machines.
+var states = []Row{
 	{writeReading, "reads the object, and then decides again", true, []State{writeAsking, writeClaiming, writeFindingOwner, writeInheriting, writeApplying, writeTrying, writeUpdating, writeRestoring, writeWriting, shareFindingOwners, shareTransferring, shareJoining, shareContributing}, handleReading},
 	{writeAsking, "asks whether changes by other writers may be corrected now", true, []State{writeReading, writeClaiming, writeApplying, writeUpdating, writePreparing, writeChecking, writeReplacing, shareContributing}, handleAsking},
 	{writeClaiming, "applies an object that the item may not own yet, without force", true, []State{writeContested, writeFindingOwner, writeTaking, writeInheriting, writeWriting, writeWithdrawing, writeRejected, writePreparing, writeChecking, writeReplacing, shareFindingOwners, shareTransferring, shareJoining}, handleClaiming},
@@ -123,13 +123,13 @@ var table = []Row{
 	{migrateRenaming, "replaces the API version, and then repeats the request", false, nil, handleMigrateRenaming},
 }
 
-// Table returns the states of all machines.
-func Table() []Row { return slices.Clone(table) }
+// ListStates returns the states of all machines.
+func ListStates() []Row { return slices.Clone(states) }
 
 // handlers contains the function that handles the response in each state.
 var handlers = func() map[State]handler {
 	out := map[State]handler{}
-	for _, row := range table {
+	for _, row := range states {
 		out[row.State] = row.handle
 	}
 	return out

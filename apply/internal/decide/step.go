@@ -99,27 +99,27 @@ type Response struct {
 	Unreadable Unreadable
 }
 
-// Unreadable determines what happens to an object that is to be deleted, that may not exist, and that the credentials do
-// not allow to read.
+// Unreadable determines what happens to an object that is to be deleted, that may not exist, and that the credentials
+// do not allow to read.
 type Unreadable string
 
 // These constants are the values of Unreadable. By default, the work on the object fails.
 const (
-	UnreadableWait  Unreadable = "wait"
-	UnreadableLeave Unreadable = "leave"
+	UnreadableWait Unreadable = "wait"
+	UnreadableSkip Unreadable = "leave"
 )
 
-// After returns the step that follows the response to the request of the step. If a read failed, the work on the object
-// ends.
-func (s Step) After(r *Rules, res Response) Step {
+// HandleResponse returns the step that follows the response to the request of the step. If a read failed, the work on
+// the object ends.
+func (s Step) HandleResponse(r *Rules, res Response) Step {
 	f := s.Facts
-	f.absent = absence.Of(f.Absence(), res.Err)
-	f.class, f.err, f.owners = response.ClassOf(f.absent, res.Err), res.Err, res.Owners
+	f.absent = absence.ClassifyError(f.ToAbsenceObject(), res.Err)
+	f.class, f.err, f.owners = response.GetClass(f.absent, res.Err), res.Err, res.Owners
 	if res.Err != nil {
 		res.Live = nil
 	}
-	if removed := response.RemovedVersion(res.Err); removed != "" && removed != f.migrated {
-		return interruptForMigration(r, f, s, removed)
+	if removed := response.GetRemovedVersion(res.Err); removed != "" && removed != f.migrated {
+		return migrateManagedFields(r, f, s, removed)
 	}
 	f.sent = s.Request
 	switch s.Effect {
@@ -127,9 +127,9 @@ func (s Step) After(r *Rules, res Response) Step {
 		f.Live, f.IsCurrent = res.Live, true
 		switch {
 		case f.absent.IsProved():
-			f.class, f.err = response.OK, nil // the object was read: it does not exist
+			f.class, f.err = response.ClassOK, nil // the object was read: it does not exist
 		case res.Unreadable != "":
-			return leaveUnreadable(f, res.Unreadable)
+			return handleUnreadable(f, res.Unreadable)
 		case res.Err != nil:
 			return f.fail(cmp.Or(f.fault, res.Err))
 		}
@@ -146,18 +146,18 @@ func (s Step) After(r *Rules, res Response) Step {
 	return handlers[s.State](r, f)
 }
 
-// InServedVersion returns the step for the version in which the cluster serves the kind of the object, if err says that
-// it does not serve the kind as requested. An object that is not desired may be requested in any version. A manifest can
-// only be sent in its own version, which may have been discovered in the meantime.
-func (s Step) InServedVersion(err error) (Step, bool) {
-	version := absence.ServedVersion(err)
+// ToServedVersion returns the step for the version in which the cluster serves the kind of the object, if err says that
+// it does not serve the kind as requested. An object that is not desired may be requested in any version. A manifest
+// can only be sent in its own version, which may have been discovered in the meantime.
+func (s Step) ToServedVersion(err error) (Step, bool) {
+	version := absence.GetServedVersion(err)
 	switch {
 	case version == "":
 		return s, false
-	case s.Facts.Want != nil:
-		return s, version == s.Facts.Want.Ref.GVK().Version
+	case s.Facts.Manifest != nil:
+		return s, version == s.Facts.Manifest.Ref.GVK().Version
 	}
-	s.Facts.APIVersion = object.APIVersion(s.Facts.Ref(), version)
+	s.Facts.APIVersion = object.FormatAPIVersion(s.Facts.Ref(), version)
 	if s.Body != nil {
 		s.Body = s.Body.DeepCopy()
 		s.Body.SetAPIVersion(s.Facts.APIVersion)
@@ -167,11 +167,11 @@ func (s Step) InServedVersion(err error) (Step, bool) {
 
 // IsFailure reports whether err is an error that the machines do not handle.
 func (s Step) IsFailure(err error) bool {
-	return response.ClassOf(absence.Of(s.Facts.Absence(), err), err) == response.Failed
+	return response.GetClass(absence.ClassifyError(s.Facts.ToAbsenceObject(), err), err) == response.ClassFailed
 }
 
-// end ends the work on the object.
-func (f Facts) end(count Count) Step { return Step{Facts: f, Result: Result{Count: count}} }
+// done ends the work on the object.
+func (f Facts) done(count Count) Step { return Step{Facts: f, Result: Result{Count: count}} }
 
 // fail ends the work on the object with an error. If the cluster does not serve the kind at the moment, the object
 // counts as waiting.
@@ -185,18 +185,18 @@ func (f Facts) wait(format string, args ...any) Step {
 // Wait ends the work on an object that is unfinished and needs nothing but time.
 func (s Step) Wait(reason string) Step { return s.Facts.wait("%s", reason) }
 
-// leave removes an object from the inventory because it is gone or does not belong to the item, and ends the work on
-// the object.
-func (f Facts) leave() Step {
+// doneForgotten removes an object from the inventory because it is gone or does not belong to the item, and ends the
+// work on the object.
+func (f Facts) doneForgotten() Step {
 	f.Gone = true
-	return f.end("")
+	return f.done("")
 }
 
-// leaveDeleted removes an object from the inventory because it is gone, counts it as deleted, and ends the work on the
+// doneDeleted removes an object from the inventory because it is gone, counts it as deleted, and ends the work on the
 // object.
-func (f Facts) leaveDeleted() Step {
+func (f Facts) doneDeleted() Step {
 	f.Gone = true
-	return f.end(CountDeleted)
+	return f.done(CountDeleted)
 }
 
 // request returns a step that sends a request and is continued in a state.
@@ -214,8 +214,8 @@ func (f Facts) readMetadata(state State) Step {
 // placeholders of the manifest, because another program may have filled these fields. A second request contains those
 // placeholders that the API server requires, because the fields are not filled.
 func (f Facts) apply(r *Rules, state State, obj *unstructured.Unstructured, uid types.UID, force bool) Step {
-	out := f.request(state, Request{Effect: EffectApply, Body: obj, UID: uid, Force: force, Manager: r.Owner.Manager()})
-	if empty := body.Placeholders(obj); len(empty) > 0 && (uid != "" || force) {
+	out := f.request(state, Request{Effect: EffectApply, Body: obj, UID: uid, Force: force, Manager: r.Owner.FieldManager()})
+	if empty := body.ListPlaceholders(obj); len(empty) > 0 && (uid != "" || force) {
 		out.Body, out.whole, out.placeholders = body.Without(obj, empty, nil), obj, empty
 	}
 	return out
@@ -236,8 +236,8 @@ func (f Facts) applyNothing(r *Rules, state State, uid types.UID) Step {
 // merge sends a JSON merge patch under the item's manager for patches. The patch applies only to an object with the
 // given UID.
 func (f Facts) merge(r *Rules, state State, uid types.UID, patch map[string]any) Step {
-	patch = jsondiff.Overlay(patch, map[string]any{"metadata": map[string]any{"uid": string(uid)}})
-	return f.request(state, Request{Effect: EffectMerge, Patch: patch, Manager: r.Owner.PatchManager()})
+	patch = jsondiff.MergeOverlay(patch, map[string]any{"metadata": map[string]any{"uid": string(uid)}})
+	return f.request(state, Request{Effect: EffectMerge, Patch: patch, Manager: r.Owner.PatchFieldManager()})
 }
 
 // mergeAnnotations changes annotations of an object. A value of nil removes an annotation.
@@ -245,8 +245,8 @@ func (f Facts) mergeAnnotations(r *Rules, state State, uid types.UID, annotation
 	return f.merge(r, state, uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
-// remove asks the API server to delete the object with the UID of the inventory. If version is not empty, the object must
-// also have that resource version.
+// remove asks the API server to delete the object with the UID of the inventory. If version is not empty, the object
+// must also have that resource version.
 func (f Facts) remove(state State, version string) Step {
 	return f.request(state, Request{Effect: EffectDelete, UID: f.UID, Version: version})
 }
@@ -258,25 +258,25 @@ func (f Facts) prepareDeletion(r *Rules, state State) Step {
 	for key, value := range f.AnnotateBeforeDelete {
 		annotations[key] = value
 	}
-	patch := jsondiff.Overlay(f.PatchBeforeDelete, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	patch := jsondiff.MergeOverlay(f.PatchBeforeDelete, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	return f.merge(r, state, f.UID, patch)
 }
 
-// renameManagers changes the managedFields entries of earlier owners. It replaces the field manager in these entries by
-// the manager of this item. The next apply then removes the fields that its manifest does not contain. It returns false if
-// there are no such entries.
-func (f Facts) renameManagers(r *Rules, state State, updaters []string) (Step, bool) {
-	rename, err := ownership.TakeOverPatch(r.withoutFormer(f), r.Owner, updaters...)
+// updateManagedFields changes the managedFields entries of earlier owners. It replaces the field manager in these
+// entries by the manager of this item. The next apply then removes the fields that its manifest does not contain. It
+// returns false if there are no such entries.
+func (f Facts) updateManagedFields(r *Rules, state State, updaters []string) (Step, bool) {
+	rename, err := ownership.NewTransferPatch(r.withoutFormer(f), r.Owner, updaters...)
 	if err != nil {
 		return f.fail(err), true
 	}
 	return f.request(state, Request{Effect: EffectRename, Rename: rename}), rename != nil
 }
 
-// failedRename returns the last step if a patch of managedFields failed. It returns false if the patch succeeded.
-func (f Facts) failedRename() (Step, bool) {
+// handleFailedRename returns the last step if a patch of managedFields failed. It returns false if the patch succeeded.
+func (f Facts) handleFailedRename() (Step, bool) {
 	switch {
-	case f.class == response.OK:
+	case f.class == response.ClassOK:
 		return Step{}, false
 	case f.isConflict() || apierrors.IsNotFound(f.err):
 		return f.wait("changed while the managers of its fields were changed"), true

@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/internal/object"
 )
 
-// Manifest is a desired object that is ready to be written, with the properties that follow from its policy, its strategy
-// and its adoption.
+// Manifest is a desired object that is ready to be written, with the properties that follow from its policy, its
+// strategy and its adoption.
 type Manifest struct {
 	Ref object.Ref
 	// Resource is empty if the cluster does not serve the object at the moment.
@@ -26,16 +26,16 @@ type Manifest struct {
 	Strategy *Strategy
 	// Unchanged means that the caller knows that the object still has the desired state.
 	Unchanged bool
-	// OnlyCreated means that the object is never updated, and never changed if it existed before the item.
-	OnlyCreated bool
-	// LeftToOthers means that an object that does not belong to the item stays unchanged.
-	LeftToOthers bool
-	// MayShare means that the item may own the object together with other items, if the kind allows this.
-	MayShare bool
-	// Refused means that an existing object without an owner is an error.
-	Refused bool
-	// Released means that an adopted object is released instead of deleted.
-	Released bool
+	// IsCreateOnly means that the object is never updated, and never changed if it existed before the item.
+	IsCreateOnly bool
+	// SkipIfForeign means that an object that does not belong to the item stays unchanged.
+	SkipIfForeign bool
+	// CanShare means that the item may own the object together with other items, if the kind allows this.
+	CanShare bool
+	// RejectUnowned means that an existing object without an owner is an error.
+	RejectUnowned bool
+	// ReleaseAdopted means that an adopted object is released instead of deleted.
+	ReleaseAdopted bool
 	// PatchAfterDeployment is the merge patch that PatchAfterDeployment sends.
 	PatchAfterDeployment map[string]any
 }
@@ -46,7 +46,7 @@ type Strategy struct {
 	// HashName replaces the name in the hash of a manifest. A change between two strategies with the same HashName is no
 	// reason to write an object.
 	HashName string
-	// IsTracked means that the object is written by server-side apply and therefore has an ownership key.
+	// IsTracked means that the object is written by server-side apply and therefore has a fingerprint.
 	IsTracked bool
 	// OnlyCreates means that an existing object is not changed.
 	OnlyCreates bool
@@ -73,7 +73,7 @@ var strategies = []*Strategy{
 	{Name: "update", HashName: "update", IsWhole: true, Replace: body.Replace, Correct: body.Replace, write: updateObject},
 	{Name: "patch", HashName: "patch", IsWhole: true, SendsDifferences: true, Replace: body.Replace, Correct: body.Replace, write: updateObject},
 	{Name: "merge", HashName: "merge", Replace: body.Fill, Correct: body.Fill, write: updateObject},
-	{Name: "mergeOverwrite", HashName: "mergeOverwrite", Replace: body.Overwrite, Correct: body.Replace, write: updateObject},
+	{Name: "mergeOverwrite", HashName: "mergeOverwrite", Replace: body.MergeOverwrite, Correct: body.Replace, write: updateObject},
 }
 
 // FindStrategy returns the strategy with a name, or nil.
@@ -85,9 +85,9 @@ func FindStrategy(name string) *Strategy {
 	return strategies[i]
 }
 
-// ReadsFirst reports whether the object must be read before it is written, because its strategy computes the new state
+// mustRead reports whether the object must be read before it is written, because its strategy computes the new state
 // from the current one.
-func (s *Strategy) ReadsFirst() bool { return s.Replace != nil }
+func (s *Strategy) mustRead() bool { return s.Replace != nil }
 
 // Hash returns a hash of a manifest, its strategy and PatchAfterDeployment.
 func (s *Strategy) Hash(obj *unstructured.Unstructured, patchAfterDeployment map[string]any) string {
@@ -101,23 +101,23 @@ func (m *Manifest) compute(e object.Entry, live *unstructured.Unstructured) *uns
 	if e.UID != live.GetUID() || e.Hash != m.Hash {
 		return m.Strategy.Replace(m.Object, live)
 	}
-	if e.Norm != "" && e.Norm == body.HashOfFields(m.Object, live) {
+	if e.StoredHash != "" && e.StoredHash == body.HashFields(m.Object, live) {
 		return live
 	}
-	return m.correct(live)
+	return m.setFields(live)
 }
 
-// correct returns a copy of the live object in which the fields of the manifest are set.
-func (m *Manifest) correct(live *unstructured.Unstructured) *unstructured.Unstructured {
+// setFields returns a copy of the live object in which the fields of the manifest are set.
+func (m *Manifest) setFields(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return body.Set(live, m.Strategy.Correct(m.Object, live))
 }
 
-// norm returns the value of Entry.Norm for an object as the API server stored it. It returns "" if the stored object
-// matches the manifest. The stored object may differ from the manifest, for example because the API server rewrote a
-// quantity, dropped a zero value, or called a webhook that changed a field.
-func (m *Manifest) norm(stored *unstructured.Unstructured) string {
-	if !m.Strategy.ReadsFirst() || equality.Semantic.DeepEqual(m.correct(stored).Object, stored.Object) {
+// computeStoredHash returns the value of Entry.StoredHash for an object as the API server stored it. It returns "" if
+// the stored object matches the manifest. The stored object may differ from the manifest, for example because the API
+// server rewrote a quantity, dropped a zero value, or called a webhook that changed a field.
+func (m *Manifest) computeStoredHash(stored *unstructured.Unstructured) string {
+	if !m.Strategy.mustRead() || equality.Semantic.DeepEqual(m.setFields(stored).Object, stored.Object) {
 		return ""
 	}
-	return body.HashOfFields(m.Object, stored)
+	return body.HashFields(m.Object, stored)
 }

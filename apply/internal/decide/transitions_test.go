@@ -20,150 +20,150 @@ import (
 	"github.com/deployerkit/deployerkit/observe"
 )
 
-// chance makes random choices that are the same in each run of a test. It makes the manifests and the objects in the
+// generator makes random choices that are the same in each run of a test. It makes the manifests and the objects in the
 // cluster only once, because the machines do not modify them.
-type chance struct {
+type generator struct {
 	*rand.Rand
 	manifests []*Manifest
 	lives     []*unstructured.Unstructured
 	errs      []error
 }
 
-func newChance() chance {
-	c := chance{Rand: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // the same each time
+func newGenerator() generator {
+	c := generator{Rand: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // the same each time
 	for range 300 {
 		c.manifests = append(c.manifests, c.newManifest())
 	}
 	for range 2000 {
 		c.lives = append(c.lives, c.newLive())
 	}
-	immutable := immutableChange()
+	immutable := newImmutableError()
 	c.errs = []error{
-		immutable, immutable, immutable, otherUID(), duplicateName(),
-		conflictWithManager("kubectl", ".data.key"), conflictWithManager(someone.Manager(), ".data.key"),
+		immutable, immutable, immutable, newUIDError(), newDuplicateError(),
+		newConflictError("kubectl", ".data.key"), newConflictError(otherOwner.FieldManager(), ".data.key"),
 		apierrors.NewNotFound(configMap, "a"), apierrors.NewAlreadyExists(configMap, "a"), apierrors.NewForbidden(configMap, "a", errNotAllowed),
 		apierrors.NewBadRequest("webhook x does not support dry run"), errors.New("request to convert CR to an invalid group/version: v0"),
 	}
 	return c
 }
 
-// one reports true once in n times.
-func (c chance) one(n int) bool { return c.IntN(n) == 0 }
+// isOneIn reports true once in n times.
+func (c generator) isOneIn(n int) bool { return c.IntN(n) == 0 }
 
-func pickFrom[T any](c chance, list ...T) T { return list[c.IntN(len(list))] }
+func selectFrom[T any](c generator, list ...T) T { return list[c.IntN(len(list))] }
 
 // newManifest returns a manifest with a random strategy and policy.
-func (c chance) newManifest() *Manifest {
-	policy := pickFrom(c, func(*Manifest) {}, func(*Manifest) {}, func(*Manifest) {}, leftToOthers, onlyCreated)
-	strategy := pickFrom(c, "apply", "apply", "recreate", "recreate", "recreate", "onDelete", "update", "patch", "merge", "mergeOverwrite")
+func (c generator) newManifest() *Manifest {
+	policy := selectFrom(c, func(*Manifest) {}, func(*Manifest) {}, func(*Manifest) {}, withSkipIfForeign, withCreateOnly)
+	strategy := selectFrom(c, "apply", "apply", "recreate", "recreate", "recreate", "onDelete", "update", "patch", "merge", "mergeOverwrite")
 	return newManifest(strategy, policy, func(m *Manifest) {
 		m.Object.Object["items"] = []any{map[string]any{"name": "x", "port": int64(1)}}
-		m.Refused, m.Released, m.Unchanged = c.one(3), !c.one(4), c.one(10)
+		m.RejectUnowned, m.ReleaseAdopted, m.Unchanged = c.isOneIn(3), !c.isOneIn(4), c.isOneIn(10)
 	})
 }
 
-func (c chance) rules() *Rules {
+func (c generator) newRules() *Rules {
 	return newRules(func(r *Rules) {
-		r.Recreate, r.Force, r.Rerun, r.AsksToCorrect, r.CanFindOwners = c.one(2), c.one(4), c.one(4), c.one(2), !c.one(3)
-		if r.LandscaperManagers = []string{"landscaper"}; c.one(2) {
-			sharing(r)
+		r.Recreate, r.Force, r.RecreateFinished, r.MustAskToCorrect, r.CanFindOwners = c.isOneIn(2), c.isOneIn(4), c.isOneIn(4), c.isOneIn(2), !c.isOneIn(3)
+		if r.LandscaperManagers = []string{"landscaper"}; c.isOneIn(2) {
+			withSharedKinds(r)
 		}
 	})
 }
 
-// facts returns what may be known about an object before the first step.
-func (c chance) facts(m *Manifest) Facts {
-	f := Facts{Record: object.Record{Entry: newEntry("", ""), IsNew: true}, Want: m}
-	if c.one(4) {
+// newFacts returns what may be known about an object before the first step.
+func (c generator) newFacts(m *Manifest) Facts {
+	f := Facts{Record: object.Record{Entry: newEntry("", ""), IsNew: true}, Manifest: m}
+	if c.isOneIn(4) {
 		return f
 	}
-	f.IsNew, f.UID, f.Hash, f.Key = false, types.UID(pickFrom(c, "u", "u", "u", "v", "")), pickFrom(c, m.Hash, m.Hash, "", "", "x"), pickFrom[ownership.Key](c, "k", "")
-	f.Pending, f.Shared, f.Adopted, f.Deleting = c.one(4), c.one(4), c.one(4), c.one(5)
-	f.Finish = pickFrom[object.Finish](c, "", "", "", object.FinishExpected, object.FinishGone)
-	if c.one(2) {
+	f.IsNew, f.UID, f.Hash, f.Fingerprint = false, types.UID(selectFrom(c, "u", "u", "u", "v", "")), selectFrom(c, m.Hash, m.Hash, "", "", "x"), selectFrom[ownership.Fingerprint](c, "k", "")
+	f.Pending, f.Shared, f.Adopted, f.Deleting = c.isOneIn(4), c.isOneIn(4), c.isOneIn(4), c.isOneIn(5)
+	f.Finish = selectFrom[object.Finish](c, "", "", "", object.FinishExpected, object.FinishGone)
+	if c.isOneIn(2) {
 		f.PatchBeforeDelete = map[string]any{"data": map[string]any{}}
 	}
-	if c.one(2) {
-		f.Seen = &observe.State{UID: types.UID(pickFrom(c, "u", "u", "v")), Key: pickFrom[ownership.Key](c, "k", "x", "x"), Deleting: c.one(8), Item: types.UID(pickFrom(c, "item", "item", "other"))}
+	if c.isOneIn(2) {
+		f.Watched = &observe.State{UID: types.UID(selectFrom(c, "u", "u", "v")), Fingerprint: selectFrom[ownership.Fingerprint](c, "k", "x", "x"), Deleting: c.isOneIn(8), Item: types.UID(selectFrom(c, "item", "item", "other"))}
 	}
-	f.WasApplied, f.RemoveFinalizers, f.Ignored = c.one(5), c.one(3), c.one(2)
+	f.WasApplied, f.RemoveFinalizers, f.Ignored = c.isOneIn(5), c.isOneIn(3), c.isOneIn(2)
 	return f
 }
 
 // start returns the first step of a machine.
-func (c chance) start(r *Rules, f Facts) Step {
-	begin := pickFrom(c, Write, Write, Write, Write, Write, PatchAfterDeployment)
+func (c generator) start(r *Rules, f Facts) Step {
+	begin := selectFrom(c, Write, Write, Write, Write, Write, PatchAfterDeployment)
 	switch {
-	case c.one(3):
-		f.Want, begin = nil, pickFrom(c, Remove, Release)
+	case c.isOneIn(3):
+		f.Manifest, begin = nil, selectFrom(c, Remove, Release)
 	case f.UID == "":
 		begin = Write
 	}
-	if f.Want == nil && c.one(10) {
+	if f.Manifest == nil && c.isOneIn(10) {
 		f.AnyOwner = true
 	}
 	return begin(r, f)
 }
 
 // newLive returns an object in the cluster, or nil.
-func (c chance) newLive() *unstructured.Unstructured {
-	if c.one(6) {
+func (c generator) newLive() *unstructured.Unstructured {
+	if c.isOneIn(6) {
 		return nil
 	}
-	obj := newConfigMap(pickFrom(c, "1", "2"))
-	obj.Object["items"] = []any{map[string]any{"name": pickFrom(c, "x", "y"), "port": int64(1)}}
-	obj.SetUID(types.UID(pickFrom(c, "u", "u", "u", "v")))
-	obj.SetResourceVersion(pickFrom(c, "1", "2"))
-	pickFrom(c, func(*unstructured.Unstructured) {}, me.Stamp, me.Stamp, someone.Stamp, me.StampShared)(obj)
-	pickFrom(c, func(*unstructured.Unstructured) {}, someone.StampShared, me.StampShared)(obj)
-	if c.one(8) {
-		obj.SetLabels(map[string]string{landscaperLabel: pickFrom(c, "n", "m")})
+	obj := newConfigMap(selectFrom(c, "1", "2"))
+	obj.Object["items"] = []any{map[string]any{"name": selectFrom(c, "x", "y"), "port": int64(1)}}
+	obj.SetUID(types.UID(selectFrom(c, "u", "u", "u", "v")))
+	obj.SetResourceVersion(selectFrom(c, "1", "2"))
+	selectFrom(c, func(*unstructured.Unstructured) {}, testOwner.Mark, testOwner.Mark, otherOwner.Mark, testOwner.MarkShared)(obj)
+	selectFrom(c, func(*unstructured.Unstructured) {}, otherOwner.MarkShared, testOwner.MarkShared)(obj)
+	if c.isOneIn(8) {
+		obj.SetLabels(map[string]string{landscaperLabel: selectFrom(c, "n", "m")})
 	}
-	if c.one(3) {
+	if c.isOneIn(3) {
 		_ = unstructured.SetNestedField(obj.Object, ownership.PolicyReleased, "metadata", "annotations", ownership.AnnotationPolicy)
 	}
 	created := metav1.Unix(1, 0)
 	obj.SetCreationTimestamp(created)
 	var entries []metav1.ManagedFieldsEntry
-	for _, manager := range []string{"kubectl", "landscaper", me.Manager(), me.PatchManager(), someone.Manager()} {
-		if c.one(3) {
+	for _, manager := range []string{"kubectl", "landscaper", testOwner.FieldManager(), testOwner.PatchFieldManager(), otherOwner.FieldManager()} {
+		if c.isOneIn(3) {
 			entries = append(entries, metav1.ManagedFieldsEntry{
-				Manager: manager, Operation: pickFrom(c, metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate), APIVersion: pickFrom(c, "v1", "v0"),
-				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}}}`), Time: pickFrom(c, &created, &metav1.Time{Time: time.Unix(2, 0)}),
+				Manager: manager, Operation: selectFrom(c, metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate), APIVersion: selectFrom(c, "v1", "v0"),
+				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}}}`), Time: selectFrom(c, &created, &metav1.Time{Time: time.Unix(2, 0)}),
 			})
 		}
 	}
 	obj.SetManagedFields(entries)
-	if c.one(6) {
+	if c.isOneIn(6) {
 		obj.SetDeletionTimestamp(&created)
-		obj.SetFinalizers(pickFrom(c, nil, []string{"a/b"}))
+		obj.SetFinalizers(selectFrom(c, nil, []string{"a/b"}))
 	}
 	return obj
 }
 
-// respond returns a response to the request of a step.
-func (c chance) respond(s Step) Response {
+// newResponse returns a response to the request of a step.
+func (c generator) newResponse(s Step) Response {
 	switch s.Effect {
 	case EffectAsk:
-		return Response{Err: pickFrom(c, nil, errNotAllowed)}
+		return Response{Err: selectFrom(c, nil, errNotAllowed)}
 	case EffectFindOwners:
 		res := Response{}
-		state := pickFrom(c, object.OwnerExists, object.OwnerGone, object.OwnerUnknown)
+		state := selectFrom(c, object.OwnerExists, object.OwnerGone, object.OwnerUnknown)
 		for range s.Owners {
 			res.Owners = append(res.Owners, state)
 		}
 		return res
 	case EffectRead, EffectReadMetadata, EffectCreate, EffectApply, EffectUpdate, EffectPatch, EffectMerge, EffectRename, EffectDelete:
 	}
-	res := Response{Live: pickFrom(c, c.lives...)}
-	if c.one(2) {
-		res.Err = pickFrom(c, c.errs...)
+	res := Response{Live: selectFrom(c, c.lives...)}
+	if c.isOneIn(2) {
+		res.Err = selectFrom(c, c.errs...)
 	}
 	isRead := s.Effect == EffectRead || s.Effect == EffectReadMetadata
 	switch {
 	case isRead && res.Live == nil:
 		res.Err = apierrors.NewNotFound(configMap, "a")
-	case isRead && !c.one(8):
+	case isRead && !c.isOneIn(8):
 		res.Err = nil
 	case res.Live == nil && res.Err == nil:
 		res.Err = apierrors.NewNotFound(configMap, "a")
@@ -175,21 +175,21 @@ func (c chance) respond(s Step) Response {
 // exactly the transitions that occur. A migration can interrupt each state, and is not in the table.
 func TestTransitions(t *testing.T) {
 	const least, most = 50_000, 1_000_000
-	c, found, first := newChance(), map[State][]State{}, map[State]bool{}
+	c, found, first := newGenerator(), map[State][]State{}, map[State]bool{}
 	for i := 0; i < most && (i < least || !isComplete(found)); i++ {
-		r := c.rules()
-		s := c.start(r, c.facts(pickFrom(c, c.manifests...)))
+		r := c.newRules()
+		s := c.start(r, c.newFacts(selectFrom(c, c.manifests...)))
 		first[s.State] = true
 		for steps := 0; s.Effect != "" && steps < maxSteps; steps++ {
 			before := s.State
-			s = s.After(r, c.respond(s))
+			s = s.HandleResponse(r, c.newResponse(s))
 			isInterrupted := s.State == migrateReading || before == migrateRenaming
 			if s.Effect != "" && !isInterrupted && !slices.Contains(found[before], s.State) {
 				found[before] = append(found[before], s.State)
 			}
 		}
 	}
-	for _, row := range table {
+	for _, row := range states {
 		t.Run(string(row.State)+" has the successors that occur", func(t *testing.T) {
 			got := slices.Sorted(slices.Values(found[row.State]))
 			if diff := cmp.Diff(slices.Sorted(slices.Values(row.Next)), got); diff != "" {
@@ -204,17 +204,17 @@ func TestTransitions(t *testing.T) {
 
 // isComplete reports whether all transitions of the table were found.
 func isComplete(found map[State][]State) bool {
-	return !slices.ContainsFunc(table, func(row Row) bool { return len(row.Next) > len(found[row.State]) })
+	return !slices.ContainsFunc(states, func(row Row) bool { return len(row.Next) > len(found[row.State]) })
 }
 
-// TestTable checks that each request has a state that the table contains.
-func TestTable(t *testing.T) {
-	for _, row := range table {
+// TestListStates checks that each request has a state that the table contains.
+func TestListStates(t *testing.T) {
+	for _, row := range states {
 		if row.handle == nil || row.Action == "" || handlers[row.State] == nil {
 			t.Errorf("the row of the state %s is incomplete", row.State)
 		}
 	}
-	if len(handlers) != len(table) {
-		t.Errorf("%d rows have %d states, want one row for each state", len(table), len(handlers))
+	if len(handlers) != len(states) {
+		t.Errorf("%d rows have %d states, want one row for each state", len(states), len(handlers))
 	}
 }

@@ -40,7 +40,7 @@ func updateRead(r *Rules, f Facts) Step {
 
 // updateOwned updates an object that was read and belongs to the item, or will belong to it after the update.
 func updateOwned(r *Rules, f Facts) Step {
-	live, want := f.Live, f.Want.compute(f.Entry, f.Live)
+	live, want := f.Live, f.Manifest.compute(f.Entry, f.Live)
 	if f.Adopted {
 		want = markAdopted(want)
 	}
@@ -50,27 +50,27 @@ func updateOwned(r *Rules, f Facts) Step {
 	}
 	switch {
 	case isEqual(live, want):
-		if f.Hash != f.Want.Hash {
-			f.Norm = ""
+		if f.Hash != f.Manifest.Hash {
+			f.StoredHash = ""
 		}
-		f.UID, f.Hash, f.Key = live.GetUID(), f.Want.Hash, ""
-		return f.leaveUnchanged()
+		f.UID, f.Hash, f.Fingerprint = live.GetUID(), f.Manifest.Hash, ""
+		return f.doneUnchanged()
 	case f.UID == live.GetUID() && r.mustAsk(f):
 		return f.request(writeAsking, Request{Effect: EffectAsk, Body: want})
 	}
-	request := Request{Effect: EffectUpdate, Body: want, Manager: r.Owner.Manager()}
-	if f.Want.Strategy.SendsDifferences {
+	request := Request{Effect: EffectUpdate, Body: want, Manager: r.Owner.FieldManager()}
+	if f.Manifest.Strategy.SendsDifferences {
 		version := map[string]any{"metadata": map[string]any{"resourceVersion": live.GetResourceVersion()}}
-		request.Strict, request.Effect, request.Patch = true, EffectPatch, jsondiff.Overlay(jsondiff.MergePatch(live.Object, want.Object), version)
+		request.Strict, request.Effect, request.Patch = true, EffectPatch, jsondiff.MergeOverlay(jsondiff.MergePatch(live.Object, want.Object), version)
 	}
 	return f.request(writeUpdating, request)
 }
 
 func handleUpdating(r *Rules, f Facts) Step {
 	switch {
-	case f.isConflict() || f.class == response.Gone && apierrors.IsNotFound(f.err):
+	case f.isConflict() || f.class == response.ClassGone && apierrors.IsNotFound(f.err):
 		return f.wait("changed while it was written")
-	case f.class == response.Immutable && r.Recreate && f.UID == f.Live.GetUID() && r.isOwn(f.Live, f.Entry):
+	case f.class == response.ClassImmutable && r.Recreate && f.UID == f.Live.GetUID() && r.isOwn(f.Live, f.Entry):
 		return replaceObject(r, f, isReplaced)
 	}
 	return handleWriting(r, f)

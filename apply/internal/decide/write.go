@@ -11,10 +11,10 @@ import (
 	"github.com/deployerkit/deployerkit/internal/deletion"
 )
 
-// Write returns the first step for a desired object. If the inventory or a watch shows that the object needs no request,
-// this step ends the work on the object.
+// Write returns the first step for a desired object. If the inventory or a watch shows that the object needs no
+// request, this step ends the work on the object.
 func Write(r *Rules, f Facts) Step {
-	f.Finish = cmp.Or(f.Finish, object.FinishOf(f.Want.Object))
+	f.Finish = cmp.Or(f.Finish, object.GetFinish(f.Manifest.Object))
 	return startWrite(r, f)
 }
 
@@ -24,76 +24,77 @@ func Plan(r *Rules, f Facts) Step { return requestWrite(r, f) }
 // handleReading is called after the object was read. It decides again, now with the object.
 func handleReading(r *Rules, f Facts) Step { return startWrite(r, f) }
 
-// startWrite returns the first step for an object that must exist, or that may disappear after it has finished its work.
+// startWrite returns the first step for an object that must exist, or that may disappear after it has finished its
+// work.
 func startWrite(r *Rules, f Facts) Step {
 	switch {
-	case !f.MayBeFinished(r):
-	case f.Finish == object.FinishGone, f.isSeen() && f.Seen.Deleting:
-		return f.end(CountUnchanged)
-	case f.isSeen():
+	case !f.CanBeFinished(r):
+	case f.Finish == object.FinishGone, f.isWatched() && f.Watched.Deleting:
+		return f.done(CountUnchanged)
+	case f.isWatched():
 	case !f.IsCurrent:
 		return f.read(writeReading)
 	default:
-		if end, finished := endFinished(r, f); finished {
+		if end, finished := handleFinished(r, f); finished {
 			return end
 		}
 	}
 	return skipUnchanged(r, f)
 }
 
-// endFinished returns the last step for an object that is expected to disappear after its work and was read. It returns
-// false if the object must be written.
-func endFinished(r *Rules, f Facts) (Step, bool) {
+// handleFinished returns the last step for an object that is expected to disappear after its work and was read. It
+// returns false if the object must be written.
+func handleFinished(r *Rules, f Facts) (Step, bool) {
 	live := f.Live
 	switch {
-	case live == nil && f.absent == absence.Done:
+	case live == nil && f.absent == absence.MeaningFinished:
 		if f.Finish != object.FinishFailed {
 			f.Finish = object.FinishGone
 		}
-		return f.end(CountUnchanged), true
+		return f.done(CountUnchanged), true
 	case live == nil || live.GetUID() != f.UID:
 		return Step{}, false
 	case live.GetDeletionTimestamp() != nil:
-		f.Finish = object.FinishOf(live)
-		return f.end(CountUnchanged), true
-	case !r.Force && f.Key != "" && f.hasKey(ownership.KeyOf(live, r.Owner.Manager())):
-		return f.leaveUnchanged(), true
+		f.Finish = object.GetFinish(live)
+		return f.done(CountUnchanged), true
+	case !r.Force && f.Fingerprint != "" && f.hasFingerprint(ownership.ComputeFingerprint(live, r.Owner.FieldManager())):
+		return f.doneUnchanged(), true
 	}
 	return Step{}, false
 }
 
-// skipUnchanged ends the work on an object that is unchanged according to a watch or to the caller. Otherwise, it returns
-// the first request.
+// skipUnchanged ends the work on an object that is unchanged according to a watch or to the caller. Otherwise, it
+// returns the first request.
 func skipUnchanged(r *Rules, f Facts) Step {
 	switch {
-	case f.isSeen() && f.Seen.Deleting:
-		return f.waitUntilGone(f.Seen.Finalizers)
-	case f.Want.Unchanged && !r.Force && f.isSettled():
-		return f.end(CountUnchanged)
-	case !f.isSeen(), f.Pending:
-	case f.WasApplied && f.hasKey(f.Seen.Key), !r.Force && f.isAsWanted(f.Seen.Key):
-		f.Version = f.Seen.ResourceVersion
-		return f.end(CountUnchanged)
-	case f.Want.Strategy.IsTracked && !f.Want.Strategy.Recreates && f.Key != "" && r.mustAsk(f):
+	case f.isWatched() && f.Watched.Deleting:
+		return f.waitUntilGone(f.Watched.Finalizers)
+	case f.Manifest.Unchanged && !r.Force && f.isSettled():
+		return f.done(CountUnchanged)
+	case !f.isWatched(), f.Pending:
+	case f.WasApplied && f.hasFingerprint(f.Watched.Fingerprint), !r.Force && f.isAsWanted(f.Watched.Fingerprint):
+		f.Version = f.Watched.ResourceVersion
+		return f.done(CountUnchanged)
+	case f.Manifest.Strategy.IsTracked && !f.Manifest.Strategy.Recreates && f.Fingerprint != "" && r.mustAsk(f):
 		return f.request(writeAsking, Request{Effect: EffectAsk})
 	}
 	return requestWrite(r, f)
 }
 
-// requestWrite returns the first request for an object that may need a write. It reads the object first if the policy or
-// an unfinished write requires this.
+// requestWrite returns the first request for an object that may need a write. It reads the object first if the policy
+// or an unfinished write requires this.
 func requestWrite(r *Rules, f Facts) Step {
-	wasWritten := f.Pending && f.Hash == f.Want.Hash && f.Key != "" || f.WasApplied
-	readsFirst := wasWritten || f.Want.OnlyCreated || f.Want.LeftToOthers && f.UID == "" && !f.checked
+	wasWritten := f.Pending && f.Hash == f.Manifest.Hash && f.Fingerprint != "" || f.WasApplied
+	readsFirst := wasWritten || f.Manifest.IsCreateOnly || f.Manifest.SkipIfForeign && f.UID == "" && !f.checked
 	switch {
 	case readsFirst && !f.IsCurrent:
 		return f.read(writeReading)
 	case wasWritten:
 		return verifyWrite(r, f)
-	case f.Want.OnlyCreated:
+	case f.Manifest.IsCreateOnly:
 		return createOnce(r, f)
-	case readsFirst && f.Live != nil && !r.isOurs(f.Live):
-		return f.leaveAlone("already exists and does not belong to this item; the policy fallback leaves it unchanged")
+	case readsFirst && f.Live != nil && !r.isOwnByLabel(f.Live):
+		return f.doneUntouched("already exists and does not belong to this item; the policy fallback leaves it unchanged")
 	}
 	return writeByStrategy(r, f)
 }
@@ -102,34 +103,34 @@ func requestWrite(r *Rules, f Facts) Step {
 // usable yet after that write (see Entry.Pending), or if no watch confirms that it is unchanged.
 func verifyWrite(r *Rules, f Facts) Step {
 	switch live := f.Live; {
-	case live == nil || live.GetUID() != f.UID || !f.hasKey(ownership.KeyOf(live, r.Owner.Manager())):
+	case live == nil || live.GetUID() != f.UID || !f.hasFingerprint(ownership.ComputeFingerprint(live, r.Owner.FieldManager())):
 		return writeByStrategy(r, f)
 	case live.GetDeletionTimestamp() != nil:
-		return f.waitUntilGone(deletion.Finalizers(live))
+		return f.waitUntilGone(deletion.ListFinalizers(live))
 	}
-	return f.leaveUnchanged()
+	return f.doneUnchanged()
 }
 
 // writeByStrategy writes the object according to its strategy.
 func writeByStrategy(r *Rules, f Facts) Step {
 	f.checked = true
 	switch {
-	case f.Shared && r.mayShare(f.Want):
-		return f.apply(r, shareContributing, r.part(f), f.UID, false)
+	case f.Shared && r.canShare(f.Manifest):
+		return f.apply(r, shareContributing, r.getPart(f), f.UID, false)
 	case f.Shared:
 		f.forget() // the owner label names another item
 	}
-	return f.Want.Strategy.write(r, f)
+	return f.Manifest.Strategy.write(r, f)
 }
 
 // handleAsking is called after the question whether changes by other writers may be corrected now.
 func handleAsking(r *Rules, f Facts) Step {
 	if f.err != nil {
-		f.Outcome = f.Live
-		return f.end(CountPostponed)
+		f.Final = f.Live
+		return f.done(CountPostponed)
 	}
 	f.allowed = true
-	if f.Want.Strategy.Recreates {
+	if f.Manifest.Strategy.Recreates {
 		return replaceObject(r, f, isDeleted)
 	}
 	return requestWrite(r, f)

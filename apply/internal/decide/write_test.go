@@ -37,26 +37,26 @@ func (c writeCase) run() []string {
 		changes = append(changes, c.manifest)
 	}
 	m := newManifest(strategy, changes...)
-	f := Facts{Record: object.Record{Entry: newEntry("u", m.Hash)}, Want: m, Seen: c.seen}
-	f.Key = "k"
+	f := Facts{Record: object.Record{Entry: newEntry("u", m.Hash)}, Manifest: m, Watched: c.seen}
+	f.Fingerprint = "k"
 	if c.entry != nil {
 		c.entry(&f.Entry)
 	}
 	if c.isNew {
-		f.IsNew, f.UID, f.Key, f.Hash = true, "", "", ""
+		f.IsNew, f.UID, f.Fingerprint, f.Hash = true, "", "", ""
 	}
 	r := newRules()
 	if c.rules != nil {
 		c.rules(r)
 	}
 	s := Write(r, f)
-	steps := []string{summarize(s)}
+	steps := []string{formatStep(s)}
 	for _, response := range c.responses {
 		if s.Effect == "" {
 			break
 		}
-		s = s.After(r, response)
-		steps = append(steps, summarize(s))
+		s = s.HandleResponse(r, response)
+		steps = append(steps, formatStep(s))
 	}
 	return steps
 }
@@ -74,32 +74,32 @@ func checkWrites(t *testing.T, cases map[string]writeCase) {
 
 // The objects of the tables, as the cluster returns them.
 var (
-	unowned = liveMap("u", "kubectl", nil)
-	ours    = liveMap("u", me.Manager(), me.Stamp)
-	theirs  = liveMap("u", someone.Manager(), someone.Stamp)
-	other   = liveMap("u", me.Manager(), func(o *unstructured.Unstructured) { o.Object["data"] = nil })
-	held    = liveMap("u", me.Manager(), hold)
-	going   = liveMap("u", me.Manager(), func(o *unstructured.Unstructured) {
-		hold(o)
+	unowned           = liveMap("u", "kubectl", nil)
+	ownLive           = liveMap("u", testOwner.FieldManager(), testOwner.Mark)
+	foreignLive       = liveMap("u", otherOwner.FieldManager(), otherOwner.Mark)
+	other             = liveMap("u", testOwner.FieldManager(), func(o *unstructured.Unstructured) { o.Object["data"] = nil })
+	liveWithFinalizer = liveMap("u", testOwner.FieldManager(), addFinalizer)
+	liveDeleting      = liveMap("u", testOwner.FieldManager(), func(o *unstructured.Unstructured) {
+		addFinalizer(o)
 		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	})
 )
 
-// hold adds a finalizer to an object of the item.
-func hold(o *unstructured.Unstructured) {
-	me.Stamp(o)
+// addFinalizer adds a finalizer to an object of the item.
+func addFinalizer(o *unstructured.Unstructured) {
+	testOwner.Mark(o)
 	o.SetFinalizers([]string{"a/b"})
 }
 
 func TestWriteOfNewObject(t *testing.T) {
 	checkWrites(t, map[string]writeCase{
-		"a new object is applied": {isNew: true, responses: []Response{{Live: ours}}, want: []string{"apply", "end applied"}},
+		"a new object is applied": {isNew: true, responses: []Response{{Live: ownLive}}, want: []string{"apply", "end applied"}},
 		"a new object with a field of another manager is applied with force": {
-			isNew: true, responses: []Response{{Err: conflictWithManager("kubectl", ".data.key")}, {Live: ours}},
+			isNew: true, responses: []Response{{Err: newConflictError("kubectl", ".data.key")}, {Live: ownLive}},
 			want: []string{"apply", "apply forced", "end applied"},
 		},
 		"a new object of another item is left unchanged": {
-			isNew: true, responses: []Response{{Err: conflictWithManager("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {Live: theirs}},
+			isNew: true, responses: []Response{{Err: newConflictError("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {Live: foreignLive}},
 			want: []string{"apply", "read", "end belongs to deploy item ns/other (UID other) and is left unchanged, because it is not known whether that item still exists; if it does not, remove the label deployerkit.dev/item from the object"},
 		},
 	})
@@ -107,18 +107,18 @@ func TestWriteOfNewObject(t *testing.T) {
 
 func TestWriteOfSeenObject(t *testing.T) {
 	checkWrites(t, map[string]writeCase{
-		"an object that a watch shows unchanged needs no request": {seen: &observe.State{UID: "u", Key: "k"}, want: []string{"end unchanged"}},
+		"an object that a watch shows unchanged needs no request": {seen: &observe.State{UID: "u", Fingerprint: "k"}, want: []string{"end unchanged"}},
 		"an object that a watch shows unchanged is applied by force": {
-			seen: &observe.State{UID: "u", Key: "k"}, rules: forced, responses: []Response{{Live: ours}}, want: []string{"apply forced of u", "end applied"},
+			seen: &observe.State{UID: "u", Fingerprint: "k"}, rules: withForce, responses: []Response{{Live: ownLive}}, want: []string{"apply forced of u", "end applied"},
 		},
 		"an object that another writer changed is applied": {
-			seen: &observe.State{UID: "u", Key: "x"}, responses: []Response{{Live: ours}}, want: []string{"apply forced of u", "end applied"},
+			seen: &observe.State{UID: "u", Fingerprint: "x"}, responses: []Response{{Live: ownLive}}, want: []string{"apply forced of u", "end applied"},
 		},
 		"an object that another writer changed is not corrected if this is not allowed": {
-			seen: &observe.State{UID: "u", Key: "x"}, rules: asking, responses: []Response{{Err: errNotAllowed}}, want: []string{"ask", "end postponed"},
+			seen: &observe.State{UID: "u", Fingerprint: "x"}, rules: withAskToCorrect, responses: []Response{{Err: errNotAllowed}}, want: []string{"ask", "end postponed"},
 		},
 		"an object that another writer changed is corrected once this is allowed": {
-			seen: &observe.State{UID: "u", Key: "x"}, rules: asking, responses: []Response{{}, {Live: ours}},
+			seen: &observe.State{UID: "u", Fingerprint: "x"}, rules: withAskToCorrect, responses: []Response{{}, {Live: ownLive}},
 			want: []string{"ask", "apply forced of u", "end applied"},
 		},
 		"an object that is being deleted is waited for": {
@@ -127,22 +127,22 @@ func TestWriteOfSeenObject(t *testing.T) {
 	})
 }
 
-func TestWaitForDeletion(t *testing.T) {
+func TestWriteWaitsForDeletion(t *testing.T) {
 	checkWrites(t, map[string]writeCase{
 		"a wait for a deletion that a watch reports names the finalizers [F79]": {
 			seen: &observe.State{UID: "u", Deleting: true, Finalizers: []string{"a/b", "c/d"}},
 			want: []string{"end is being deleted, held by finalizers a/b, c/d, and is created again when it is gone"},
 		},
 		"a wait for a deletion that a write reports names the finalizers [F79]": {
-			seen: &observe.State{UID: "u", Key: "x"}, responses: []Response{{Live: going}},
+			seen: &observe.State{UID: "u", Fingerprint: "x"}, responses: []Response{{Live: liveDeleting}},
 			want: []string{"apply forced of u", "end is being deleted, held by finalizers a/b, and is created again when it is gone"},
 		},
 		"a wait for a deletion that a read reports names the finalizers [F79]": {
-			strategy: "update", responses: []Response{{Live: going}},
+			strategy: "update", responses: []Response{{Live: liveDeleting}},
 			want: []string{"read", "end is being deleted, held by finalizers a/b"},
 		},
 		"a wait for a deletion by the item names the finalizers [F79]": {
-			strategy: "recreate", responses: []Response{{Live: held}, {Live: other}, {}},
+			strategy: "recreate", responses: []Response{{Live: liveWithFinalizer}, {Live: other}, {}},
 			want: []string{"read", "apply forced dry of u", "delete of u", "end is being deleted, held by finalizers a/b, and is created again when it is gone"},
 		},
 	})
@@ -151,26 +151,26 @@ func TestWaitForDeletion(t *testing.T) {
 func TestWriteOfUnchangedObject(t *testing.T) {
 	updated := []string{"read", "update", "end applied"}
 	checkWrites(t, map[string]writeCase{
-		"an object that the caller knows to be unchanged needs no request": {strategy: "update", manifest: unchanged, want: []string{"end unchanged"}},
+		"an object that the caller knows to be unchanged needs no request": {strategy: "update", manifest: withUnchanged, want: []string{"end unchanged"}},
 		"an object that the caller knows to be unchanged is updated by force": {
-			strategy: "update", manifest: unchanged, rules: forced, responses: []Response{{Live: ours}, {Live: ours}}, want: updated,
+			strategy: "update", manifest: withUnchanged, rules: withForce, responses: []Response{{Live: ownLive}, {Live: ownLive}}, want: updated,
 		},
 		"an unchanged object with a new manifest is updated": {
-			strategy: "update", manifest: unchanged, entry: func(e *object.Entry) { e.Hash = "x" }, responses: []Response{{Live: ours}, {Live: ours}}, want: updated,
+			strategy: "update", manifest: withUnchanged, entry: func(e *object.Entry) { e.Hash = "x" }, responses: []Response{{Live: ownLive}, {Live: ownLive}}, want: updated,
 		},
 		"an unchanged object that was not usable is updated": {
-			strategy: "update", manifest: unchanged, entry: func(e *object.Entry) { e.Pending = true }, responses: []Response{{Live: ours}, {Live: ours}}, want: updated,
+			strategy: "update", manifest: withUnchanged, entry: func(e *object.Entry) { e.Pending = true }, responses: []Response{{Live: ownLive}, {Live: ownLive}}, want: updated,
 		},
 		"an unchanged object that was never written is created": {
-			strategy: "update", manifest: unchanged, isNew: true, responses: []Response{{}, {Live: ours}}, want: []string{"read", "create", "end applied"},
+			strategy: "update", manifest: withUnchanged, isNew: true, responses: []Response{{}, {Live: ownLive}}, want: []string{"read", "create", "end applied"},
 		},
 		"an unchanged object that is being deleted is waited for": {
-			strategy: "update", manifest: unchanged, seen: &observe.State{UID: "u", Deleting: true},
+			strategy: "update", manifest: withUnchanged, seen: &observe.State{UID: "u", Deleting: true},
 			want: []string{"end is being deleted, and is created again when it is gone"},
 		},
-		"an unchanged object with the strategy recreate needs no request": {strategy: "recreate", manifest: unchanged, want: []string{"end unchanged"}},
+		"an unchanged object with the strategy recreate needs no request": {strategy: "recreate", manifest: withUnchanged, want: []string{"end unchanged"}},
 		"an unchanged object whose new manifest waits for its deletion needs no request": {
-			strategy: "onDelete", manifest: unchanged, entry: func(e *object.Entry) { e.Hash = "x" }, want: []string{"end unchanged"},
+			strategy: "onDelete", manifest: withUnchanged, entry: func(e *object.Entry) { e.Hash = "x" }, want: []string{"end unchanged"},
 		},
 	})
 }
@@ -178,45 +178,45 @@ func TestWriteOfUnchangedObject(t *testing.T) {
 func TestRejectedWrite(t *testing.T) {
 	checkWrites(t, map[string]writeCase{
 		"an object that another object has replaced is claimed": {
-			responses: []Response{{Err: otherUID()}, {Live: ours}}, want: []string{"apply forced of u", "apply", "end applied"},
+			responses: []Response{{Err: newUIDError()}, {Live: ownLive}}, want: []string{"apply forced of u", "apply", "end applied"},
 		},
 		"the change of an immutable field is an error": {
-			responses: []Response{{Err: immutableChange()}, {Live: ours}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"},
+			responses: []Response{{Err: newImmutableError()}, {Live: ownLive}}, want: []string{"apply forced of u", "read", "end Forbidden: field is immutable"},
 		},
 		"an object whose immutable field changes is deleted if it may be recreated": {
-			rules: recreating, responses: []Response{{Err: immutableChange()}, {Live: ours}, {}},
+			rules: withRecreate, responses: []Response{{Err: newImmutableError()}, {Live: ownLive}, {}},
 			want: []string{"apply forced of u", "read", "delete of u", "end is replaced, because an immutable field changed"},
 		},
 		"a list item whose key was changed is corrected": {
-			responses: []Response{{Err: duplicateName()}, {Live: other}, {Live: ours}, {Live: ours}},
+			responses: []Response{{Err: newDuplicateError()}, {Live: other}, {Live: ownLive}, {Live: ownLive}},
 			want:      []string{"apply forced of u", "read", "update", "apply forced of u", "end applied"},
 		},
 		"a list item whose key was changed is corrected later after a conflict": {
-			responses: []Response{{Err: duplicateName()}, {Live: other}, {Err: conflictWithManager("kubectl", ".data.key")}},
+			responses: []Response{{Err: newDuplicateError()}, {Live: other}, {Err: newConflictError("kubectl", ".data.key")}},
 			want:      []string{"apply forced of u", "read", "update", "end changed while it was written"},
 		},
 		"a list item whose key cannot be corrected is an error": {
-			responses: []Response{{Err: duplicateName()}, {Live: other}, {Err: immutableChange()}},
+			responses: []Response{{Err: newDuplicateError()}, {Live: other}, {Err: newImmutableError()}},
 			want:      []string{"apply forced of u", "read", "update", `end Duplicate value: "x"`},
 		},
 		"a list item of an object of another item is not corrected": {
-			responses: []Response{{Err: duplicateName()}, {Live: theirs}}, want: []string{"apply forced of u", "read", `end Duplicate value: "x"`},
+			responses: []Response{{Err: newDuplicateError()}, {Live: foreignLive}}, want: []string{"apply forced of u", "read", `end Duplicate value: "x"`},
 		},
 	})
 }
 
-func TestPolicies(t *testing.T) {
+func TestWriteByPolicy(t *testing.T) {
 	checkWrites(t, map[string]writeCase{
-		"an existing object with the policy immutable is not changed":           {manifest: onlyCreated, responses: []Response{{Live: ours}}, want: []string{"read", "end unchanged"}},
-		"an object without an owner with the policy immutable is not changed":   {manifest: onlyCreated, isNew: true, responses: []Response{{Live: unowned}}, want: []string{"read", "end"}},
-		"an object without an owner with the policy fallback is not changed":    {manifest: leftToOthers, isNew: true, responses: []Response{{Live: unowned}}, want: []string{"read", "end"}},
-		"an object with the policy fallback that does not exist is applied":     {manifest: leftToOthers, isNew: true, responses: []Response{{}, {Live: ours}}, want: []string{"read", "apply", "end applied"}},
-		"an object without an owner that must not be adopted is left unchanged": {manifest: refused, entry: func(e *object.Entry) { e.UID, e.Hash = "", "" }, responses: []Response{{Live: unowned}}, want: []string{"read", "end already exists, belongs to the field manager kubectl, and is not adopted"}},
+		"an existing object with the policy immutable is not changed":           {manifest: withCreateOnly, responses: []Response{{Live: ownLive}}, want: []string{"read", "end unchanged"}},
+		"an object without an owner with the policy immutable is not changed":   {manifest: withCreateOnly, isNew: true, responses: []Response{{Live: unowned}}, want: []string{"read", "end"}},
+		"an object without an owner with the policy fallback is not changed":    {manifest: withSkipIfForeign, isNew: true, responses: []Response{{Live: unowned}}, want: []string{"read", "end"}},
+		"an object with the policy fallback that does not exist is applied":     {manifest: withSkipIfForeign, isNew: true, responses: []Response{{}, {Live: ownLive}}, want: []string{"read", "apply", "end applied"}},
+		"an object without an owner that must not be adopted is left unchanged": {manifest: withRejectUnowned, entry: func(e *object.Entry) { e.UID, e.Hash = "", "" }, responses: []Response{{Live: unowned}}, want: []string{"read", "end already exists, belongs to the field manager kubectl, and is not adopted"}},
 	})
 }
 
-// TestStrategies has a row for each strategy and each state of an object of the inventory.
-func TestStrategies(t *testing.T) {
+// TestWriteByStrategy has a row for each strategy and each state of an object of the inventory.
+func TestWriteByStrategy(t *testing.T) {
 	created := []string{"read", "create", "end applied"}
 	updated := []string{"read", "update", "end applied"}
 	patched := []string{"read", "patch", "end applied"}
@@ -236,26 +236,26 @@ func TestStrategies(t *testing.T) {
 		{"mergeOverwrite", created, []string{"read", "end unchanged"}, updated},
 	} {
 		t.Run(tc.strategy+" writes an object that does not exist", func(t *testing.T) {
-			responses := []Response{{}, {Live: ours}, {Live: ours}}
+			responses := []Response{{}, {Live: ownLive}, {Live: ownLive}}
 			if tc.strategy == "apply" {
-				responses[0].Err = otherUID()
+				responses[0].Err = newUIDError()
 			}
 			got := writeCase{strategy: tc.strategy, responses: responses}.run()
 			if diff := cmp.Diff(tc.gone, got); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 		})
-		same := ours.DeepCopy()
+		same := ownLive.DeepCopy()
 		same.Object["data"] = map[string]any{"key": "1"}
 		t.Run(tc.strategy+" writes an unchanged object only if it cannot know that the object is unchanged", func(t *testing.T) {
-			key := func(e *object.Entry) { e.Key = ownership.KeyOf(same, me.Manager()) }
+			key := func(e *object.Entry) { e.Fingerprint = ownership.ComputeFingerprint(same, testOwner.FieldManager()) }
 			got := writeCase{strategy: tc.strategy, entry: key, responses: []Response{{Live: same}, {Live: same}}}.run()
 			if diff := cmp.Diff(tc.same, got); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 		})
 		t.Run(tc.strategy+" corrects the change of another writer", func(t *testing.T) {
-			responses := []Response{{Live: ours}, {Live: same}, {Live: same}}
+			responses := []Response{{Live: ownLive}, {Live: same}, {Live: same}}
 			if tc.strategy == "apply" {
 				responses = responses[1:]
 			}

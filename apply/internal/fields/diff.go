@@ -20,28 +20,28 @@ type Difference struct {
 // Diff returns the fields that differ between two objects, in a fixed order. It ignores the fields that the API server
 // maintains itself.
 func Diff(old, now map[string]any) []Difference {
-	return differencesBelow("", withoutBookkeeping(old), withoutBookkeeping(now))
+	return diffBelow("", withoutServerFields(old), withoutServerFields(now))
 }
 
-// differencesBelow compares the fields at a path in two objects.
-func differencesBelow(path string, old, now any) []Difference {
+// diffBelow compares the fields at a path in two objects.
+func diffBelow(path string, old, now any) []Difference {
 	var out []Difference
 	for _, one := range jsondiff.Diff(old, now) {
-		out = append(out, Difference{Path: path + pathText(one.Path), Old: one.Old, New: one.New})
+		out = append(out, Difference{Path: path + formatPath(one.Path), Old: one.Old, New: one.New})
 	}
 	return out
 }
 
-// bookkeeping lists the metadata that the API server maintains itself.
-var bookkeeping = []string{"managedFields", "resourceVersion", "generation"}
+// serverFields lists the metadata that the API server maintains itself.
+var serverFields = []string{"managedFields", "resourceVersion", "generation"}
 
-// withoutBookkeeping returns a copy of an object without the fields that the API server maintains itself.
-func withoutBookkeeping(object map[string]any) map[string]any {
+// withoutServerFields returns a copy of an object without the fields that the API server maintains itself.
+func withoutServerFields(object map[string]any) map[string]any {
 	out := maps.Clone(object)
 	delete(out, "status")
 	if metadata, isObject := out["metadata"].(map[string]any); isObject {
 		metadata = maps.Clone(metadata)
-		for _, field := range bookkeeping {
+		for _, field := range serverFields {
 			delete(metadata, field)
 		}
 		out["metadata"] = metadata
@@ -49,8 +49,8 @@ func withoutBookkeeping(object map[string]any) map[string]any {
 	return out
 }
 
-// pathText returns a path as text, for example .spec.ports[0].port. Keys that contain dots or slashes are quoted.
-func pathText(path jsondiff.Path) string {
+// formatPath returns a path as text, for example .spec.ports[0].port. Keys that contain dots or slashes are quoted.
+func formatPath(path jsondiff.Path) string {
 	text := &strings.Builder{}
 	for _, element := range path {
 		key, isKey := element.(string)
@@ -66,11 +66,11 @@ func pathText(path jsondiff.Path) string {
 	return text.String()
 }
 
-// Unmatched compares the wanted object with the live object. It returns the paths of the wanted fields that the live
-// object does not contain with the same value. It compares only the field at the path `part`. It ignores direct
+// FindUnmatched compares the wanted object with the live object. It returns the paths of the wanted fields that the
+// live object does not contain with the same value. It compares only the field at the path `part`. It ignores direct
 // children of this field whose names are in the set `except`.
-func Unmatched(live, want map[string]any, part string, except map[string]bool) []string {
-	var from, to any = withoutBookkeeping(live), withoutBookkeeping(want)
+func FindUnmatched(live, want map[string]any, part string, except map[string]bool) []string {
+	var from, to any = withoutServerFields(live), withoutServerFields(want)
 	for name := range strings.SplitSeq(strings.Trim(part, "."), ".") {
 		a, isMap := from.(map[string]any)
 		b, isMapToo := to.(map[string]any)
@@ -86,7 +86,7 @@ func Unmatched(live, want map[string]any, part string, except map[string]bool) [
 	wanted = maps.Clone(wanted)
 	maps.DeleteFunc(wanted, func(name string, _ any) bool { return except[name] })
 	var out []string
-	for _, one := range differencesBelow(part, from, jsondiff.Lay(from, wanted)) {
+	for _, one := range diffBelow(part, from, jsondiff.MergeWanted(from, wanted)) {
 		out = append(out, one.Path)
 	}
 	return out

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestUnmatched(t *testing.T) {
+func TestFindUnmatched(t *testing.T) {
 	for name, test := range map[string]struct {
 		wanted, live, below string
 		mutable             map[string]bool
@@ -37,7 +37,7 @@ func TestUnmatched(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(test.want, Unmatched(live, wanted, test.below, test.mutable)); diff != "" {
+			if diff := cmp.Diff(test.want, FindUnmatched(live, wanted, test.below, test.mutable)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

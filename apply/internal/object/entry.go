@@ -20,17 +20,17 @@ type Entry struct {
 	Name       string `json:"n,omitempty"`
 	// UID is the UID of the object. If it is empty, the object may not exist yet or may belong to another owner.
 	UID types.UID `json:"u,omitempty"`
-	// Key is the ownership key of the object after the item's last write. If Key is empty, watches cannot detect
+	// Fingerprint is the fingerprint of the object after the item's last write. If it is empty, watches cannot detect
 	// whether other writers changed the object.
-	Key ownership.Key `json:"o,omitempty"`
+	Fingerprint ownership.Fingerprint `json:"o,omitempty"`
 	// Hash is the hash of the manifest that was written last. It is empty if the item has not written the object yet.
 	Hash string `json:"h,omitempty"`
-	// Norm is a hash of the values that the API server stored for the fields of the manifest at the item's last write.
-	// It is needed to detect drift if the API server stores a value in another form than that in the manifest. If the
-	// API server stored all values unchanged, Norm is empty. Norm is used only for strategies that read the object
-	// before they write it.
-	Norm string `json:"m,omitempty"`
-	// Policy determines what happens when the object is no longer desired. The default is Manage.
+	// StoredHash is a hash of the values that the API server stored for the fields of the manifest at the item's last
+	// write. It is needed to detect drift if the API server stores a value in another form than that in the manifest. If
+	// the API server stored all values unchanged, StoredHash is empty. StoredHash is used only for strategies that read
+	// the object before they write it.
+	StoredHash string `json:"m,omitempty"`
+	// Policy determines what happens when the object is no longer desired. The default is apply.PolicyManage.
 	Policy Policy `json:"p,omitempty"`
 	// Adopted means that the object existed before the item wrote it for the first time. Such an object is released
 	// instead of deleted.
@@ -54,14 +54,14 @@ type Entry struct {
 	Aggregates bool `json:"g,omitempty"`
 	// Shared means that several items own the object, and that the owner label does not name this item.
 	Shared bool `json:"s,omitempty"`
-	Part
-	// AnnotateBeforeDelete and PatchBeforeDelete are copied from Desired.
+	ComponentInfo
+	// AnnotateBeforeDelete and PatchBeforeDelete are copied from apply.Desired.
 	AnnotateBeforeDelete map[string]string `json:"annotateBeforeDelete,omitempty"`
 	PatchBeforeDelete    map[string]any    `json:"patchBeforeDelete,omitempty"`
 }
 
-// Part contains the fields Component and Requires of a Desired.
-type Part struct {
+// ComponentInfo contains the fields Component and Requires of an apply.Desired.
+type ComponentInfo struct {
 	Component string   `json:"c,omitempty"`
 	Requires  []string `json:"q,omitempty"`
 }
@@ -71,11 +71,11 @@ func (e Entry) Ref() Ref {
 	return Ref{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
 }
 
-// Unwritten returns a copy of the entry for a cluster that may not contain the object. The copy contains the reference
-// to the object and the settings from the manifest, but no information about the object in a cluster. It remains
-// Adopted, so that an object that the cluster does contain is released and not deleted.
-func (e Entry) Unwritten() Entry {
-	e.UID, e.Key, e.Hash, e.Norm, e.Finish = "", "", "", "", ""
+// ToUnwritten returns a copy of the entry for a cluster that may not contain the object. The copy contains the
+// reference to the object and the settings from the manifest, but no information about the object in a cluster. It
+// remains Adopted, so that an object that the cluster does contain is released and not deleted.
+func (e Entry) ToUnwritten() Entry {
+	e.UID, e.Fingerprint, e.Hash, e.StoredHash, e.Finish = "", "", "", "", ""
 	e.PatchDue, e.Pending, e.Deleting, e.Shared = false, false, false, false
 	return e
 }

@@ -24,23 +24,23 @@ const (
 // failed has not.
 func (f Finish) IsDone() bool { return f != "" && f != FinishFailed }
 
-// FinishOf returns the Finish of a live object or of a manifest. See apply.FinishOf.
-func FinishOf(obj *unstructured.Unstructured) Finish {
+// GetFinish returns the Finish of a live object or of a manifest. See apply.GetFinish.
+func GetFinish(obj *unstructured.Unstructured) Finish {
 	expected := obj.GetAnnotations()[ownership.AnnotationDeletesItself] == "true"
 	switch obj.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
 		_, ttl, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
-		return finishOf(HasCondition(obj, "Complete"), HasCondition(obj, "Failed"), expected || ttl)
+		return selectFinish(HasCondition(obj, "Complete"), HasCondition(obj, "Failed"), expected || ttl)
 	case schema.GroupKind{Kind: "Pod"}:
 		policy, _, _ := unstructured.NestedString(obj.Object, "spec", "restartPolicy")
 		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
 		ends := policy == "Never" || policy == "OnFailure"
-		return finishOf(ends && phase == "Succeeded", ends && phase == "Failed", expected)
+		return selectFinish(ends && phase == "Succeeded", ends && phase == "Failed", expected)
 	}
-	return finishOf(false, false, expected)
+	return selectFinish(false, false, expected)
 }
 
-func finishOf(complete, failed, expected bool) Finish {
+func selectFinish(complete, failed, expected bool) Finish {
 	switch {
 	case complete:
 		return FinishComplete

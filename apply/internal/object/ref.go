@@ -15,8 +15,8 @@ type Ref struct {
 	APIVersion, Kind, Namespace, Name string
 }
 
-// RefOf returns the reference to an object.
-func RefOf(obj *unstructured.Unstructured) Ref {
+// ToRef returns the reference to an object.
+func ToRef(obj *unstructured.Unstructured) Ref {
 	return Ref{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
@@ -43,8 +43,8 @@ func New(r Ref) *unstructured.Unstructured {
 	return obj
 }
 
-// APIVersion returns the API version of a reference for another version of the kind.
-func APIVersion(r Ref, version string) string {
+// FormatAPIVersion returns the API version of a reference for another version of the kind.
+func FormatAPIVersion(r Ref, version string) string {
 	return schema.GroupVersion{Group: r.GVK().Group, Version: version}.String()
 }
 

@@ -20,41 +20,42 @@ import (
 type Class string
 
 const (
-	// OK means that the request succeeded. A read has also succeeded if it proved that the object does not exist.
-	OK Class = ""
-	// Gone means that the object is proved not to exist.
-	Gone Class = "gone"
-	// Exists means that an object with the name already exists.
-	Exists Class = "exists"
-	// Conflict means that another writer changed the object, or owns a field in the request.
-	Conflict Class = "conflict"
-	// Mismatch means that the object with the name does not have the UID in the request.
-	Mismatch Class = "mismatch"
-	// Immutable means that the request changes an immutable field.
-	Immutable Class = "immutable"
-	// Failed means any other error.
-	Failed Class = "failed"
+	// ClassOK means that the request succeeded. A read has also succeeded if it proved that the object does not exist.
+	ClassOK Class = ""
+	// ClassGone means that the object is proved not to exist.
+	ClassGone Class = "gone"
+	// ClassExists means that an object with the name already exists.
+	ClassExists Class = "exists"
+	// ClassConflict means that another writer changed the object, or owns a field in the request.
+	ClassConflict Class = "conflict"
+	// ClassMismatch means that the object with the name does not have the UID in the request.
+	ClassMismatch Class = "mismatch"
+	// ClassImmutable means that the request changes an immutable field.
+	ClassImmutable Class = "immutable"
+	// ClassFailed means any other error.
+	ClassFailed Class = "failed"
 )
 
-// ClassOf classifies the error of a request. The argument absent is what the error means for the existence of the object.
-func ClassOf(absent absence.Meaning, err error) Class {
+// GetClass classifies the error of a request. The argument absent is what the error means for the existence of the
+// object.
+func GetClass(absent absence.Meaning, err error) Class {
 	switch {
 	case err == nil:
-		return OK
+		return ClassOK
 	case absence.IsDenied(err):
-		return Failed
+		return ClassFailed
 	case isMismatch(err):
-		return Mismatch
+		return ClassMismatch
 	case absent.IsProved():
-		return Gone
+		return ClassGone
 	case apierrors.IsAlreadyExists(err):
-		return Exists
+		return ClassExists
 	case apierrors.IsConflict(err):
-		return Conflict
+		return ClassConflict
 	case IsImmutable(err):
-		return Immutable
+		return ClassImmutable
 	}
-	return Failed
+	return ClassFailed
 }
 
 // IsRejected reports whether the API server rejected a write, so that the write had no effect.
@@ -74,8 +75,8 @@ func IsRejected(err error) bool {
 	return false
 }
 
-// CausesOf returns the causes in the API server's answer.
-func CausesOf(err error) []metav1.StatusCause {
+// ListCauses returns the causes in the API server's answer.
+func ListCauses(err error) []metav1.StatusCause {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
@@ -94,7 +95,7 @@ func isMismatch(err error) bool {
 	case http.StatusConflict:
 		return strings.Contains(status.Status().Message, "uid mismatch")
 	case http.StatusUnprocessableEntity:
-		return slices.ContainsFunc(CausesOf(err), func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+		return slices.ContainsFunc(ListCauses(err), func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
 	}
 	return false
 }
@@ -109,7 +110,7 @@ var immutableMessage = regexp.MustCompile(`immutable|(?:may|can|must) ?not (?:be
 // IsImmutable reports whether the API server rejected the change of an immutable field. It ignores values that the API
 // server quotes.
 func IsImmutable(err error) bool {
-	return apierrors.IsInvalid(err) && !absence.IsDenied(err) && slices.ContainsFunc(CausesOf(err), func(cause metav1.StatusCause) bool {
+	return apierrors.IsInvalid(err) && !absence.IsDenied(err) && slices.ContainsFunc(ListCauses(err), func(cause metav1.StatusCause) bool {
 		return immutableMessage.MatchString(QuotedValue.ReplaceAllString(cause.Message, ""))
 	})
 }
@@ -118,14 +119,14 @@ func IsImmutable(err error) bool {
 // because an item needs a name to be told from another one. This happens if another client has changed the key of an
 // item, such as the number of a port: server-side apply then adds the item of the manifest beside the changed item.
 func IsAmbiguous(err error) bool {
-	return apierrors.IsInvalid(err) && !absence.IsDenied(err) && slices.ContainsFunc(CausesOf(err), func(cause metav1.StatusCause) bool {
+	return apierrors.IsInvalid(err) && !absence.IsDenied(err) && slices.ContainsFunc(ListCauses(err), func(cause metav1.StatusCause) bool {
 		return cause.Type == metav1.CauseTypeFieldValueDuplicate || cause.Type == metav1.CauseTypeFieldValueRequired && strings.HasSuffix(cause.Field, "].name")
 	})
 }
 
-// RejectsDryRun reports whether a dry run failed because a webhook does not support dry runs. In that case, it is
+// IsDryRunRejected reports whether a dry run failed because a webhook does not support dry runs. In that case, it is
 // unknown whether the write would change the object.
-func RejectsDryRun(err error) bool {
+func IsDryRunRejected(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
@@ -134,9 +135,9 @@ func RejectsDryRun(err error) bool {
 // definition contains the version but does not serve it, writes succeed.
 var removedVersion = regexp.MustCompile(`request to convert CR to an invalid group/version: (\S+)`)
 
-// RemovedVersion returns the API version in managedFields that the CustomResourceDefinition does not contain any more,
-// if this is the reason for the error. Otherwise, it returns "".
-func RemovedVersion(err error) string {
+// GetRemovedVersion returns the API version in managedFields that the CustomResourceDefinition does not contain any
+// more, if this is the reason for the error. Otherwise, it returns "".
+func GetRemovedVersion(err error) string {
 	if err == nil {
 		return ""
 	}

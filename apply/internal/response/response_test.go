@@ -40,7 +40,7 @@ func TestIsImmutable(t *testing.T) {
 	}
 }
 
-func TestRejectsDryRun(t *testing.T) {
+func TestIsDryRunRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
@@ -50,7 +50,7 @@ func TestRejectsDryRun(t *testing.T) {
 		"ignores a request that succeeds":                     {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := RejectsDryRun(tc.err); got != tc.want {
+			if got := IsDryRunRejected(tc.err); got != tc.want {
 				t.Errorf("RejectsDryRun(%v) = %v, want %v", tc.err, got, tc.want)
 			}
 		})

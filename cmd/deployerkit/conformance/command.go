@@ -59,9 +59,9 @@ const example = `  deployerkit conformance --item item.yaml --command 'bin/my-de
     --deployed-command 'kubectl get configmap {name} -n {namespace}' --kubeconfig test.kubeconfig --junit report.xml \
     --except 'job-id/abort=it cannot be stopped' --command bin/my-deployer`
 
-// Command returns the command `conformance`. The command writes the report to its standard output. It writes each
+// NewCommand returns the command `conformance`. The command writes the report to its standard output. It writes each
 // result to its error output as soon as the result is known. The command returns ErrFailed, ErrUsage or another error.
-func Command() *cobra.Command {
+func NewCommand() *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
 		Use: "conformance --command COMMAND --item FILE", Short: "Check whether a deployer fulfils the contract",
@@ -85,22 +85,22 @@ func Command() *cobra.Command {
 
 // run checks the deployer and writes the report.
 func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
-	subject, err := f.subject(cmd.InOrStdin())
+	subject, err := f.newSubject(cmd.InOrStdin())
 	if err == nil {
 		err = subject.Validate()
 	}
 	if err != nil {
 		return usageError{err}
 	}
-	logs, close, err := f.log()
+	logs, close, err := f.openLog()
 	if err != nil {
 		return usageError{err}
 	}
 	defer close()
-	output := process.NewTail(keptOutput, logs)
+	output := process.NewTail(maxOutput, logs)
 	subject.Logs = output
 	if f.kubeconfig == "" {
-		if _, err := controlplane.Assets(ctx, controlplane.AssetsOptions{Progress: cmd.ErrOrStderr()}); err != nil {
+		if _, err := controlplane.FindAssets(ctx, controlplane.AssetsOptions{Progress: cmd.ErrOrStderr()}); err != nil {
 			return err
 		}
 	}
@@ -108,13 +108,13 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil && output.String() != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "last output of the deployer:\n%s\n", output)
 	}
-	if err != nil && report.Count(conformance.Pass)+report.Count(conformance.Fail) == 0 {
+	if err != nil && report.CountOutcome(conformance.OutcomePass)+report.CountOutcome(conformance.OutcomeFail) == 0 {
 		return err // there are no results to report
 	}
-	if err := errors.Join(err, f.write(cmd.OutOrStdout(), report)); err != nil {
-		return errors.Join(err, verdict(report))
+	if err := errors.Join(err, f.writeReport(cmd.OutOrStdout(), report)); err != nil {
+		return errors.Join(err, checkReport(report))
 	}
-	return verdict(report)
+	return checkReport(report)
 }
 
 // execute runs the checks and writes each result as soon as it is known. If there is no new result for a while, execute
@@ -126,19 +126,19 @@ func execute(ctx context.Context, subject conformance.Subject, w io.Writer) (*co
 	})
 	defer progress.Stop()
 	subject.Observe = func(r conformance.Result) {
-		if r.Outcome != conformance.NotApplicable {
+		if r.Outcome != conformance.OutcomeNotApplicable {
 			done.Add(1)
-			fmt.Fprintln(progress, r.Line())
+			fmt.Fprintln(progress, r.Format())
 		}
 	}
 	return conformance.Execute(ctx, subject)
 }
 
-// keptOutput is how many bytes of the deployer's last output are shown if the deployer cannot be checked.
-const keptOutput = 4 << 10
+// maxOutput is how many bytes of the deployer's last output are shown if the deployer cannot be checked.
+const maxOutput = 4 << 10
 
-// log opens the file for the output of the deployer. If the user did not specify a file, the result `logs` is nil.
-func (f *flags) log() (logs io.Writer, done func(), err error) {
+// openLog opens the file for the output of the deployer. If the user did not specify a file, the result `logs` is nil.
+func (f *flags) openLog() (logs io.Writer, done func(), err error) {
 	if f.logFile == "" {
 		return nil, func() {}, nil
 	}
@@ -149,8 +149,8 @@ func (f *flags) log() (logs io.Writer, done func(), err error) {
 	return file, func() { _ = file.Close() }, nil
 }
 
-// write writes the report to the outputs that the user selected.
-func (f *flags) write(out io.Writer, report *conformance.Report) error {
+// writeReport writes the report to the outputs that the user selected.
+func (f *flags) writeReport(out io.Writer, report *conformance.Report) error {
 	err := report.WriteTable(out)
 	if f.junit == "" {
 		return err
@@ -162,9 +162,9 @@ func (f *flags) write(out io.Writer, report *conformance.Report) error {
 	return errors.Join(err, report.WriteJUnit(file), file.Close())
 }
 
-// verdict returns ErrFailed if a check failed.
-func verdict(report *conformance.Report) error {
-	if report.Count(conformance.Fail) > 0 {
+// checkReport returns ErrFailed if a check failed.
+func checkReport(report *conformance.Report) error {
+	if report.CountOutcome(conformance.OutcomeFail) > 0 {
 		return ErrFailed
 	}
 	return nil

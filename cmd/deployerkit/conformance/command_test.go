@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// write writes a file and returns its path.
-func write(t *testing.T, content string) string {
+// writeFile writes a file and returns its path.
+func writeFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -33,30 +33,30 @@ const (
 	targetHead = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\n"
 )
 
-// item writes a file with a deploy item of type "t" and returns its path.
-func item(t *testing.T, config string) string {
+// writeItem writes a file with a deploy item of type "t" and returns its path.
+func writeItem(t *testing.T, config string) string {
 	t.Helper()
-	return write(t, itemHead+"spec: {type: t, config: "+config+"}\n")
+	return writeFile(t, itemHead+"spec: {type: t, config: "+config+"}\n")
 }
 
-// made returns the conformance.Subject that the command creates from the given arguments.
-func made(t *testing.T, args ...string) (conformance.Subject, error) {
+// parseSubject returns the conformance.Subject that the command creates from the given arguments.
+func parseSubject(t *testing.T, args ...string) (conformance.Subject, error) {
 	t.Helper()
 	f := &flags{}
-	cmd := Command()
+	cmd := NewCommand()
 	cmd.ResetFlags()
 	f.addTo(cmd.Flags())
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	return f.subject(strings.NewReader(itemHead + "spec: {type: from-stdin, config: {}}"))
+	return f.newSubject(strings.NewReader(itemHead + "spec: {type: from-stdin, config: {}}"))
 }
 
 func TestSubject(t *testing.T) {
-	s, err := made(t, "--command=sh -c '{kubeconfig}'", "--item="+item(t, `{a: "{namespace}/{name}"}`),
-		"--invalid-item="+item(t, `{b: "{note}"}`), "--slow-item="+item(t, "{c: 1}"), "--finish-item="+item(t, "{c: 2}"),
+	s, err := parseSubject(t, "--command=sh -c '{kubeconfig}'", "--item="+writeItem(t, `{a: "{namespace}/{name}"}`),
+		"--invalid-item="+writeItem(t, `{b: "{note}"}`), "--slow-item="+writeItem(t, "{c: 1}"), "--finish-item="+writeItem(t, "{c: 2}"),
 		"--deployed-command=test -n '{name}'", "--other-target-labels=l=other",
-		"--target="+write(t, targetHead+"metadata: {labels: {l: ours}}\nspec: {type: k, config: {kubeconfig: \"{kubeconfig}\"}}"),
+		"--target="+writeFile(t, targetHead+"metadata: {labels: {l: ours}}\nspec: {type: k, config: {kubeconfig: \"{kubeconfig}\"}}"),
 		"--kubeconfig=file", "--revision=annotation", "--only=abort,resume", "--except=annotation/abort=a=b", "--except=resume=never", "--parallel=2")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestSubject(t *testing.T) {
 }
 
 func TestSubjectFromStandardInput(t *testing.T) {
-	s, err := made(t, "--command=true", "--item=-", "--name=mine")
+	s, err := parseSubject(t, "--command=true", "--item=-", "--name=mine")
 	if err != nil || s.Type != "from-stdin" || s.Name != "mine" {
 		t.Errorf("subject(...): %q of type %q, %v", s.Name, s.Type, err)
 	}
@@ -102,7 +102,7 @@ func TestSubjectFromStandardInput(t *testing.T) {
 
 func TestCommandExitCodes(t *testing.T) {
 	line := "--deployed-command=sh -c 'test \"$KUBECONFIG\" = file || exit 3; echo \"what is wrong\"; exit {name}'"
-	s, err := made(t, "--command=true", "--item="+item(t, "{}"), line, "--slow-item="+item(t, "{}"), "--finish-command=test {name} = ok")
+	s, err := parseSubject(t, "--command=true", "--item="+writeItem(t, "{}"), line, "--slow-item="+writeItem(t, "{}"), "--finish-command=test {name} = ok")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestCommandExitCodes(t *testing.T) {
 }
 
 func TestWrongUsage(t *testing.T) {
-	fine := item(t, "{}")
+	fine := writeItem(t, "{}")
 	for want, args := range map[string][]string{
 		"--command and --item are required":                {"--command=true"},
 		"required":                                         {"--item=" + fine},
@@ -133,15 +133,15 @@ func TestWrongUsage(t *testing.T) {
 		"a quote is not closed":                            {"--command=run 'a", "--item=" + fine},
 		"executable file not found":                        {"--command=no-such-program", "--item=" + fine},
 		"no such file":                                     {"--command=true", "--item=missing"},
-		`is v1 "Secret"`:                                   {"--command=true", "--item=" + write(t, "apiVersion: v1\nkind: Secret\n")},
-		"spec.type: required":                              {"--command=true", "--item=" + write(t, itemHead)},
-		"spec.config: required":                            {"--command=true", "--item=" + write(t, itemHead+"spec: {type: t}")},
-		`unknown field "spec.typ"`:                         {"--command=true", "--item=" + write(t, itemHead+"spec: {typ: t}")},
-		"provide that Target with --target":                {"--command=true", "--item=" + write(t, itemHead+"spec: {type: t, config: {}, target: {name: a}}")},
-		`spec.type: is "u", but the type of --item is "t"`: {"--command=true", "--item=" + fine, "--slow-item=" + write(t, itemHead+"spec: {type: u, config: {}}")},
+		`is v1 "Secret"`:                                   {"--command=true", "--item=" + writeFile(t, "apiVersion: v1\nkind: Secret\n")},
+		"spec.type: required":                              {"--command=true", "--item=" + writeFile(t, itemHead)},
+		"spec.config: required":                            {"--command=true", "--item=" + writeFile(t, itemHead+"spec: {type: t}")},
+		`unknown field "spec.typ"`:                         {"--command=true", "--item=" + writeFile(t, itemHead+"spec: {typ: t}")},
+		"provide that Target with --target":                {"--command=true", "--item=" + writeFile(t, itemHead+"spec: {type: t, config: {}, target: {name: a}}")},
+		`spec.type: is "u", but the type of --item is "t"`: {"--command=true", "--item=" + fine, "--slow-item=" + writeFile(t, itemHead+"spec: {type: u, config: {}}")},
 		"--invalid-item: only --item":                      {"--command=true", "--item=" + fine, "--invalid-item=-"},
 		"--target: only --item":                            {"--command=true", "--item=" + fine, "--target=-"},
-		"spec.secretRef":                                   {"--command=true", "--item=" + fine, "--target=" + write(t, targetHead+"spec: {type: t, secretRef: {name: a}}")},
+		"spec.secretRef":                                   {"--command=true", "--item=" + fine, "--target=" + writeFile(t, targetHead+"spec: {type: t, secretRef: {name: a}}")},
 		"--other-target-labels: needs":                     {"--command=true", "--item=" + fine, "--other-target-labels=a=b"},
 		"set only one of them":                             {"--command=true", "--item=" + fine, "--slow-item=" + fine, "--finish-item=" + fine, "--finish-command=true"},
 		"need --slow-item":                                 {"--command=true", "--item=" + fine, "--finish-command=true"},
@@ -153,7 +153,7 @@ func TestWrongUsage(t *testing.T) {
 		"--log-file: ":                                     {"--command=true", "--item=" + fine, "--log-file=/"},
 	} {
 		out := &bytes.Buffer{}
-		cmd := Command()
+		cmd := NewCommand()
 		cmd.SetOut(out)
 		cmd.SetErr(out)
 		cmd.SetArgs(args)

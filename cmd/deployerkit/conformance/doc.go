@@ -4,7 +4,7 @@
 // between Landscaper and its deployers, and writes a report. The deployer can be any program that a command line
 // starts. See docs/testing-your-deployer.md.
 //
-//	root.AddCommand(conformance.Command())
+//	root.AddCommand(conformance.NewCommand())
 //	switch err := root.Execute(); {
 //	case errors.Is(err, conformance.ErrFailed): // a check failed; the report has been written
 //	case errors.Is(err, conformance.ErrUsage): // a flag or a file is wrong

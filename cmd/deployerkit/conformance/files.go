@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// readItem reads a deploy item from a file. The argument `flag` is the flag that names the file, for errors. If
-// itemType is not empty, the item must have this type.
+// readItem reads a deploy item from a file. Errors mention flag, the flag that names the file. If itemType is not
+// empty, the item must have this type.
 func readItem(flag, path string, itemType lsv1alpha1.DeployItemType, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
 	if path == "-" && flag != "--item" {
 		return nil, fmt.Errorf("%s: only --item can be the standard input", flag)
@@ -37,26 +37,26 @@ func readItem(flag, path string, itemType lsv1alpha1.DeployItemType, stdin io.Re
 	return di, nil
 }
 
-// configOf returns a function that returns the configuration of di. The function replaces the placeholders with the
-// namespace and the name of its argument.
-func configOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName) any {
-	return func(item types.NamespacedName) any { return fill(di, placeholdersFor(item)) }
+// newConfigFunc returns a function that returns the configuration of di. The function replaces the placeholders with
+// the namespace and the name of its argument.
+func newConfigFunc(di *lsv1alpha1.DeployItem) func(types.NamespacedName) any {
+	return func(item types.NamespacedName) any { return replacePlaceholders(di, newPlaceholders(item)) }
 }
 
-// invalidOf returns a function for Subject.Invalid, which returns the configuration of di. The function replaces the
-// placeholders with the namespace and the name of the item, and with the note.
-func invalidOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName, string) any {
+// newInvalidConfigFunc returns a function for Subject.Invalid, which returns the configuration of di. The function
+// replaces the placeholders with the namespace and the name of the item, and with the note.
+func newInvalidConfigFunc(di *lsv1alpha1.DeployItem) func(types.NamespacedName, string) any {
 	return func(item types.NamespacedName, note string) any {
-		values := placeholdersFor(item)
+		values := newPlaceholders(item)
 		values[noteHere] = note
-		return fill(di, values)
+		return replacePlaceholders(di, values)
 	}
 }
 
-// fill returns the configuration of di with the placeholders replaced. The configuration must be valid JSON, which is
-// always true if it was read from a file.
-func fill(di *lsv1alpha1.DeployItem, values placeholders) []byte {
-	raw, err := values.inJSON(di.Spec.Configuration.Raw)
+// replacePlaceholders returns the configuration of di with the placeholders replaced. The configuration must be valid
+// JSON, which is always true if it was read from a file.
+func replacePlaceholders(di *lsv1alpha1.DeployItem, values placeholders) []byte {
+	raw, err := values.replaceInJSON(di.Spec.Configuration.Raw)
 	if err != nil {
 		return di.Spec.Configuration.Raw
 	}
@@ -85,11 +85,11 @@ func (f *flags) addTarget(s *conformance.Subject, stdin io.Reader) error {
 		if err := rest.LoadTLSFiles(cfg); err != nil {
 			return spec, fmt.Errorf("make kubeconfig: %w", err)
 		}
-		kubeconfig, err := faultnet.Kubeconfig(cfg)
+		kubeconfig, err := faultnet.EncodeKubeconfig(cfg)
 		if err != nil {
 			return spec, fmt.Errorf("make kubeconfig: %w", err)
 		}
-		spec.Configuration.RawMessage, err = placeholders{kubeconfigHere: string(kubeconfig)}.inJSON(spec.Configuration.RawMessage)
+		spec.Configuration.RawMessage, err = placeholders{kubeconfigHere: string(kubeconfig)}.replaceInJSON(spec.Configuration.RawMessage)
 		return spec, err
 	}
 	return nil

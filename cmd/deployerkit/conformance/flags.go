@@ -50,8 +50,8 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.bounds.Timeout, "item-timeout", 0, "spec.timeout of the item that must time out; it must be long enough for the deployer to write a phase (default 2s)")
 }
 
-// exceptions parses --except.
-func (f *flags) exceptions() ([]conformance.Exception, error) {
+// parseExceptions parses --except.
+func (f *flags) parseExceptions() ([]conformance.Exception, error) {
 	var all []conformance.Exception
 	for _, text := range f.except {
 		check, reason, ok := strings.Cut(text, "=")
@@ -62,7 +62,7 @@ func (f *flags) exceptions() ([]conformance.Exception, error) {
 		if revision, name, ok := strings.Cut(check, "/"); ok {
 			e.Revision, e.Check = contract.Revision(revision), name
 		}
-		if e.Revision != "" && !slices.Contains(contract.Revisions(), e.Revision) {
+		if e.Revision != "" && !slices.Contains(contract.AllRevisions(), e.Revision) {
 			return nil, fmt.Errorf("--except %q: there is no revision %q", text, e.Revision)
 		}
 		all = append(all, e)

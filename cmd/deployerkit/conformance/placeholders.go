@@ -21,8 +21,8 @@ const (
 // placeholders maps placeholders to their values.
 type placeholders map[string]string
 
-// placeholdersFor returns the placeholders that describe an item.
-func placeholdersFor(item types.NamespacedName) placeholders {
+// newPlaceholders returns the placeholders that describe an item.
+func newPlaceholders(item types.NamespacedName) placeholders {
 	return placeholders{namespaceHere: item.Namespace, nameHere: item.Name}
 }
 
@@ -36,28 +36,28 @@ func (p placeholders) replaceIn(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// inJSON returns a JSON value with the placeholders in all strings replaced. The parameter `raw` must be valid JSON.
-func (p placeholders) inJSON(raw []byte) ([]byte, error) {
+// replaceInJSON replaces the placeholders in all strings of raw, which must be valid JSON.
+func (p placeholders) replaceInJSON(raw []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // preserves large numbers
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return nil, err
 	}
-	return json.Marshal(p.inValue(value))
+	return json.Marshal(p.replaceInValue(value))
 }
 
-func (p placeholders) inValue(value any) any {
+func (p placeholders) replaceInValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		return p.replaceIn(v)
 	case []any:
 		for i := range v {
-			v[i] = p.inValue(v[i])
+			v[i] = p.replaceInValue(v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = p.inValue(v[key])
+			v[key] = p.replaceInValue(v[key])
 		}
 	}
 	return value

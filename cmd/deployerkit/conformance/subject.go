@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// subject returns the conformance.Subject that the flags describe. It reads all files that the flags name.
-func (f *flags) subject(stdin io.Reader) (conformance.Subject, error) {
+// newSubject returns the conformance.Subject that the flags describe. It reads all files that the flags name.
+func (f *flags) newSubject(stdin io.Reader) (conformance.Subject, error) {
 	s := conformance.Subject{Bounds: f.bounds, Options: conformance.Options{Kubeconfig: f.kubeconfig, Only: f.only, Parallel: f.parallel}}
 	for _, revision := range f.revisions {
 		s.Revisions = append(s.Revisions, contract.Revision(revision))
@@ -28,7 +28,7 @@ func (f *flags) subject(stdin io.Reader) (conformance.Subject, error) {
 		return s, errors.New("--command and --item are required")
 	}
 	var err error
-	if s.Exceptions, err = f.exceptions(); err != nil {
+	if s.Exceptions, err = f.parseExceptions(); err != nil {
 		return s, err
 	}
 	if err := f.addItems(&s, stdin); err != nil {
@@ -45,20 +45,20 @@ func (f *flags) addItems(s *conformance.Subject, stdin io.Reader) error {
 		return err
 	}
 	s.Type = valid.Spec.Type
-	s.Valid = configOf(valid)
+	s.Valid = newConfigFunc(valid)
 	if f.invalid != "" {
 		di, err := readItem("--invalid-item", f.invalid, s.Type, stdin)
 		if err != nil {
 			return err
 		}
-		s.Invalid = invalidOf(di)
+		s.Invalid = newInvalidConfigFunc(di)
 	}
 	if f.slow != "" {
 		di, err := readItem("--slow-item", f.slow, s.Type, stdin)
 		if err != nil {
 			return err
 		}
-		s.Slow = configOf(di)
+		s.Slow = newConfigFunc(di)
 	}
 	if f.target != "" {
 		return f.addTarget(s, stdin)
@@ -74,7 +74,7 @@ func (f *flags) addItems(s *conformance.Subject, stdin io.Reader) error {
 
 // addCommands parses the command lines and sets the functions of the subject that run these commands.
 func (f *flags) addCommands(s *conformance.Subject) error {
-	start, err := parse(f.command)
+	start, err := parseCommandLine(f.command)
 	if err != nil {
 		return fmt.Errorf("--command: %w", err)
 	}
@@ -84,18 +84,18 @@ func (f *flags) addCommands(s *conformance.Subject) error {
 	kubeconfig := "" // all commands can share this variable, because the revisions are checked one after the other
 	s.Command = func(path string) *exec.Cmd {
 		kubeconfig = path
-		words := start.words(placeholders{kubeconfigHere: path})
+		words := start.replaceIn(placeholders{kubeconfigHere: path})
 		command := exec.Command(words[0], words[1:]...) //nolint:gosec // the user chooses the command
-		command.Env = environment(path)
+		command.Env = newEnvironment(path)
 		return command
 	}
 	if f.deployedCommand != "" {
-		look, err := parse(f.deployedCommand)
+		look, err := parseCommandLine(f.deployedCommand)
 		if err != nil {
 			return fmt.Errorf("--deployed-command: %w", err)
 		}
 		s.Deployed = func(ctx context.Context, _ client.Client, item types.NamespacedName) (bool, error) {
-			return look.succeeds(ctx, item, kubeconfig)
+			return look.runForItem(ctx, item, kubeconfig)
 		}
 	}
 	return f.addFinish(s, &kubeconfig)
@@ -114,14 +114,14 @@ func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 		if err != nil {
 			return err
 		}
-		s.Finish = configure(configOf(di))
+		s.Finish = configure(newConfigFunc(di))
 	case f.finishCommand != "":
-		finish, err := parse(f.finishCommand)
+		finish, err := parseCommandLine(f.finishCommand)
 		if err != nil {
 			return fmt.Errorf("--finish-command: %w", err)
 		}
 		s.Finish = func(ctx context.Context, _ client.Client, item types.NamespacedName) error {
-			ok, err := finish.succeeds(ctx, item, *kubeconfig)
+			ok, err := finish.runForItem(ctx, item, *kubeconfig)
 			if err == nil && !ok {
 				err = fmt.Errorf("%s: exit status 1", finish[0])
 			}
@@ -131,14 +131,14 @@ func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 	return nil
 }
 
-// succeeds runs the command line for an item. It returns true if the exit code is 0, false if it is 1, and an error
+// runForItem runs the command line for an item. It returns true if the exit code is 0, false if it is 1, and an error
 // otherwise.
-func (w commandLine) succeeds(ctx context.Context, item types.NamespacedName, kubeconfig string) (bool, error) {
-	values := placeholdersFor(item)
+func (w commandLine) runForItem(ctx context.Context, item types.NamespacedName, kubeconfig string) (bool, error) {
+	values := newPlaceholders(item)
 	values[kubeconfigHere] = kubeconfig
-	words := w.words(values)
+	words := w.replaceIn(values)
 	command := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user chooses the command
-	command.Env = environment(kubeconfig)
+	command.Env = newEnvironment(kubeconfig)
 	output, err := command.CombinedOutput()
 	if fault, ok := errors.AsType[*exec.ExitError](err); ok && fault.ExitCode() == 1 {
 		return false, nil

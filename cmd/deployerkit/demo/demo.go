@@ -37,42 +37,49 @@ func Run(ctx context.Context, o Options) error {
 	if o.Landscaper {
 		servers = "etcd, kube-apiserver and kube-controller-manager, and the real Landscaper"
 	}
-	t.printf("Starting a control plane: %s …", servers)
+	t.printAbove("Starting a control plane: %s …", servers)
 	progress := heartbeat.Start(o.Out, o.Out, func(elapsed time.Duration) string { return fmt.Sprintf("still starting, %s", elapsed) })
 	d, err := start(ctx, progress, o.Landscaper)
 	progress.Stop()
 	if err != nil {
-		return cmp.Or(interruption(ctx), err)
+		return cmp.Or(checkInterrupted(ctx), err)
 	}
 	defer func() {
 		if err := d.stop(); err != nil {
-			t.printf("while stopping: %v", err)
+			t.printAbove("while stopping: %v", err)
 		}
 	}()
-	t.printf("It is running, with the mock deployer and the manifest deployer (%s).", round(time.Since(began)))
+	t.printAbove("It is running, with the mock deployer and the manifest deployer (%s).", round(time.Since(began)))
+	address, stop, err := d.servePage(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	t.printAbove("The page shows it while the demo runs (--stay keeps it): %s", address)
 	if err := d.runAndDisplay(ctx, t); err != nil {
 		return err
 	}
-	t.printf("All checks succeeded (%s).", round(time.Since(began)))
+	t.printAbove("All checks succeeded (%s).", round(time.Since(began)))
 	if o.Keep {
-		return d.keep(ctx, t)
+		t.printAbove("The page: %s", address)
+		return d.waitForUser(ctx, t)
 	}
 	return nil
 }
 
 // runAndDisplay runs the steps of the demo while it displays the state of the items. Its error lists the failed checks.
 func (d *demo) runAndDisplay(ctx context.Context, t *terminal) error {
-	story := d.deployItemSteps()
+	story := d.newDeployItemSteps()
 	if d.landscaper != nil {
-		story = d.installationSteps()
+		story = d.newInstallationSteps()
 	}
-	stop := t.follow(ctx, d.table)
+	stop := t.startDisplay(ctx, d.table)
 	progress := heartbeat.Start(t, t, func(elapsed time.Duration) string { return fmt.Sprintf("… %s", elapsed) })
 	failed := d.runSteps(ctx, t, story)
 	progress.Stop()
 	stop()
-	t.printf("\nHooks called: %s.", d.table.summarizeHooks())
-	return failure(ctx, failed)
+	t.printAbove("\nHooks called: %s.", d.table.summarizeHooks())
+	return newFailure(ctx, failed)
 }
 
 // runSteps runs and reports steps. It returns the errors of the steps that failed.
@@ -83,40 +90,40 @@ func (d *demo) runSteps(ctx context.Context, t *terminal, story []steps.Step) []
 		Started: func(s steps.Step) {
 			if s.Expect == nil {
 				number++
-				t.printf("\n%d. %s", number, s.Name)
+				t.printAbove("\n%d. %s", number, s.Name)
 			}
 		},
 		Finished: func(s steps.Step, duration time.Duration, err error) {
 			switch {
 			case err != nil:
-				t.printf("  ✗ %s: %v", s.Name, err)
+				t.printAbove("  ✗ %s: %v", s.Name, err)
 			case s.Expect != nil:
-				t.printf("  ✓ %s (%s)", s.Name, round(duration))
+				t.printAbove("  ✓ %s (%s)", s.Name, round(duration))
 			}
 		},
 	}
 	return runner.Run(ctx, story...)
 }
 
-// failure returns an error that lists the failed checks, or nil if there are none.
-func failure(ctx context.Context, failed []error) error {
-	if err := interruption(ctx); err != nil || len(failed) == 0 {
+// newFailure returns an error that lists the failed checks, or nil if there are none.
+func newFailure(ctx context.Context, failed []error) error {
+	if err := checkInterrupted(ctx); err != nil || len(failed) == 0 {
 		return err
 	}
 	return fmt.Errorf("%d of the checks failed:\n  %s", len(failed), strings.ReplaceAll(errors.Join(failed...).Error(), "\n", "\n  "))
 }
 
-// interruption returns an error if ctx is done, which means that the user has interrupted the demo.
-func interruption(ctx context.Context) error {
+// checkInterrupted returns an error if ctx is done, which means that the user has interrupted the demo.
+func checkInterrupted(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
 	return fmt.Errorf("the demo was interrupted: %w", context.Cause(ctx))
 }
 
-// keep prints how to inspect the cluster, and waits until ctx is done.
-func (d *demo) keep(ctx context.Context, t *terminal) error {
-	kubeconfig, err := d.cp.KubeconfigFile("")
+// waitForUser prints how to inspect the cluster, and waits until ctx is done.
+func (d *demo) waitForUser(ctx context.Context, t *terminal) error {
+	kubeconfig, err := d.cp.WriteKubeconfig("")
 	if err != nil {
 		return err
 	}
@@ -124,12 +131,12 @@ func (d *demo) keep(ctx context.Context, t *terminal) error {
 	if d.landscaper != nil {
 		commands = []string{"apply -f examples/landscaper", "get installations,executions,deployitems,dataobjects"}
 	}
-	t.printf("\nEverything keeps running until Ctrl-C. To look around, in another terminal:\n\n  export KUBECONFIG=%s", kubeconfig)
+	t.printAbove("\nEverything keeps running until Ctrl-C. To look around, in another terminal:\n\n  export KUBECONFIG=%s", kubeconfig)
 	for _, command := range commands {
-		t.printf("  %s -n %s %s", cmp.Or(d.cp.Kubectl(), "kubectl"), namespace, command)
+		t.printAbove("  %s -n %s %s", cmp.Or(d.cp.Kubectl(), "kubectl"), namespace, command)
 	}
-	t.printf("")
-	stop := t.follow(ctx, d.table)
+	t.printAbove("")
+	stop := t.startDisplay(ctx, d.table)
 	defer stop()
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +29,29 @@ func TestDemo(t *testing.T) {
 	RunSpecs(t, "demo")
 }
 
+// readPage returns the page at the address at the end of the output, or an error as text.
+func readPage(ctx context.Context, output string) string {
+	match := regexp.MustCompile(`The page: (http://127\.0\.0\.1:\d+/)`).FindStringSubmatch(output)
+	if match == nil {
+		return "no address"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, match[1], nil)
+	if err != nil {
+		return err.Error()
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return err.Error()
+	}
+	return string(body)
+}
+
 var _ = Describe("Demo", func() {
-	DescribeTable("runs all steps, and all checks succeed", func(ctx SpecContext, o Options, story []steps.Step) {
+	DescribeTable("Steps and checks", func(ctx SpecContext, o Options, story []steps.Step) {
 		out := &bytes.Buffer{}
 		o.Out = out
 		Expect(Run(ctx, o)).To(Succeed(), "output: %s", out)
@@ -41,27 +65,30 @@ var _ = Describe("Demo", func() {
 		Expect(out.String()).To(ContainSubstring("All checks succeeded"))
 		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "the output is not a terminal, so it must not contain escape sequences")
 	},
-		Entry("with deploy items", Options{}, (&demo{}).deployItemSteps(), SpecTimeout(10*time.Minute)),
+		Entry("succeed with deploy items", Options{}, (&demo{}).newDeployItemSteps(), SpecTimeout(10*time.Minute)),
 		// The first time on a machine, this takes long, because Landscaper is built.
-		Entry("with Installations under the real Landscaper", Options{Landscaper: true}, (&demo{}).installationSteps(), SpecTimeout(15*time.Minute)),
+		Entry("succeed with Installations under the real Landscaper", Options{Landscaper: true}, (&demo{}).newInstallationSteps(), SpecTimeout(15*time.Minute)),
 	)
 
-	It("runs until it is interrupted if it is to be kept, and then ends without an error", func(ctx SpecContext) {
+	It("serves the page until it is interrupted if it is to be kept, and then ends without an error [U14]", func(ctx SpecContext) {
 		ctx2, interrupt := context.WithCancel(ctx)
 		defer interrupt()
 		out := &bytes.Buffer{}
+		var page string
 		err := Run(ctx2, Options{Out: writerFunc(func(p []byte) (int, error) {
 			if strings.Contains(string(p), "export KUBECONFIG=") {
+				page = readPage(ctx, out.String())
 				interrupt()
 			}
 			return out.Write(p)
 		}), Keep: true})
 		Expect(err).NotTo(HaveOccurred(), "output: %s", out)
+		Expect(page).To(ContainSubstring("<title>DeployerKit</title>"), "output: %s", out)
 		Expect(out.String()).To(MatchRegexp(`export KUBECONFIG=\S+/kubeconfig\n\s+\S*kubectl -n demo get deployitems`))
 	}, SpecTimeout(10*time.Minute))
 
 	It("runs with the prebuilt binaries of a mirror and without a go command", func(ctx SpecContext) {
-		index := mirror(ctx)
+		index := serveMirror(ctx)
 		cache := GinkgoT().TempDir()
 		for name, value := range map[string]string{
 			"DEPLOYERKIT_ENVTEST_INDEX": index, "KUBEBUILDER_ASSETS": "", "XDG_CACHE_HOME": cache, "HOME": cache, "PATH": "",
@@ -90,15 +117,15 @@ var _ = Describe("Demo", func() {
 		missing := steps.ExpectItem("missing", "succeeds", steps.ItemHasPhase("Succeeded"))
 		wrong.Timeout, missing.Timeout = time.Second, time.Second
 		failed := d.runSteps(ctx, newTerminal(out), []steps.Step{
-			steps.Do("Deploy", d.deployItems, steps.ExpectItem("hello", "succeeds", steps.ItemHasPhase("Succeeded")), wrong, missing),
-			steps.Do("Abort missing", d.operate("missing", "abort"), steps.Expect("skipped", steps.ItemIsGone("missing"))),
+			steps.Do("Deploy", d.createItems, steps.ExpectItem("hello", "succeeds", steps.ItemHasPhase("Succeeded")), wrong, missing),
+			steps.Do("Abort missing", d.setOperation("missing", "abort"), steps.Expect("skipped", steps.ItemIsGone("missing"))),
 		})
 		Expect(failed).To(ConsistOf(
 			MatchError(ContainSubstring(`Deploy: hello fails: the phase is "Succeeded", not "Failed"`)),
 			MatchError(And(ContainSubstring("Deploy: missing succeeds: "), ContainSubstring("not found"))),
 			MatchError(ContainSubstring("Abort missing: patch deploy item demo/missing:")),
 		))
-		Expect(failure(ctx, failed)).To(MatchError(ContainSubstring("3 of the checks failed:\n  Deploy: hello fails")))
+		Expect(newFailure(ctx, failed)).To(MatchError(ContainSubstring("3 of the checks failed:\n  Deploy: hello fails")))
 		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds"), Not(ContainSubstring("skipped"))))
 	}, SpecTimeout(8*time.Minute))
 
@@ -118,7 +145,7 @@ var _ = Describe("Demo", func() {
 			})})
 			<-starting.Done()
 			Expect(err).To(MatchError(SatisfyAll(ContainSubstring("the demo was interrupted"), Not(ContainSubstring("healthy")))), "after %s", delay)
-			Expect(time.Since(interrupted)).To(BeNumerically("<", testtime.Stretch(5*time.Second)), "after %s", delay)
+			Expect(time.Since(interrupted)).To(BeNumerically("<", testtime.ScaleTimeout(5*time.Second)), "after %s", delay)
 			Expect(out.String()).NotTo(ContainSubstring("✗"))
 		}
 	}, SpecTimeout(5*time.Minute))
@@ -132,7 +159,7 @@ var _ = Describe("Demo", func() {
 				return errors.New("not yet")
 			})),
 		})
-		Expect(failure(interrupted, failed)).To(MatchError(context.Canceled))
+		Expect(newFailure(interrupted, failed)).To(MatchError(context.Canceled))
 		Expect(out.String()).NotTo(ContainSubstring("✗"))
 	})
 })

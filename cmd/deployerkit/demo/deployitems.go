@@ -36,21 +36,21 @@ var withoutDashboards = edit{`    - manifest:
           main: "{}"
 `, ""}
 
-// deployItemSteps returns the steps of the demo without the real Landscaper.
-func (d *demo) deployItemSteps() []steps.Step {
+// newDeployItemSteps returns the steps of the demo without the real Landscaper.
+func (d *demo) newDeployItemSteps() []steps.Step {
 	return []steps.Step{
-		steps.Do("Deploy the items of examples/deploy-items", d.deployItems,
+		steps.Do("Deploy the items of examples/deploy-items", d.createItems,
 			steps.ExpectItem("hello", "succeeds", steps.ItemHasPhase("Succeeded")),
-			steps.Expect("ingress exports its values in a Secret", exports("ingress", `{"host":"blue.example.com","port":443}`)),
+			steps.Expect("ingress exports its values in a Secret", expectExport("ingress", `{"host":"blue.example.com","port":443}`)),
 			steps.ExpectItem("database", "succeeds on its target and reports a provider status", hasProviderStatus("DatabaseStatus")),
 			steps.ExpectItem("migration", "keeps running", steps.ItemHasPhase("Progressing")),
-			steps.ExpectItem("misspelt", "fails with ERR_CONFIGURATION_PROBLEM", failsWith(lsv1alpha1.ErrorConfigurationProblem)),
+			steps.ExpectItem("misspelt", "fails with ERR_CONFIGURATION_PROBLEM", expectErrorCode(lsv1alpha1.ErrorConfigurationProblem)),
 			steps.ExpectItem("modern", "finishes the job that Landscaper handed out", hasFinishedJob("job-1")),
-			steps.ExpectItem("impatient", "fails with ERR_TIMEOUT after its 4 seconds", failsWith(lsv1alpha1.ErrorTimeout)),
+			steps.ExpectItem("impatient", "fails with ERR_TIMEOUT after its 4 seconds", expectErrorCode(lsv1alpha1.ErrorTimeout)),
 			steps.Expect("heartbeat is reconciled again and again, unchanged", d.hasCalledHook("heartbeat", extension.BeforeReconcileHook, 3)),
 			steps.ExpectItem("logging", "succeeds when its Deployment is ready", steps.ItemHasPhase("Succeeded"))),
-		steps.Do("Scale the logging agent to zero by hand, and take its label away", changeAgent,
-			steps.Expect("the agent has two replicas and its label again", agentHas(2, "observability")),
+		steps.Do("Scale the logging agent to zero by hand, and take its label away", patchAgent,
+			steps.Expect("the agent has two replicas and its label again", expectAgent(2, "observability")),
 			steps.ExpectItem("logging", "is still Succeeded", steps.ItemHasPhase("Succeeded"))),
 		steps.Do("Remove the dashboards from logging", d.removeDashboards,
 			steps.ExpectItem("logging", "has observed the change", hasObserved(2)),
@@ -60,13 +60,13 @@ func (d *demo) deployItemSteps() []steps.Step {
 			steps.Expect("logging is gone", steps.ItemIsGone("logging")),
 			steps.Expect("so is the agent", steps.ObjectIsGone("Deployment", workloadNamespace, "agent")),
 			steps.Expect("and the namespace", steps.ObjectIsGone("Namespace", "", workloadNamespace))),
-		steps.Do("Change the configuration of ingress", d.changeIngress,
-			steps.Expect("ingress exports the new values", exports("ingress", `{"host":"green.example.com"}`)),
+		steps.Do("Change the configuration of ingress", d.updateIngress,
+			steps.Expect("ingress exports the new values", expectExport("ingress", `{"host":"green.example.com"}`)),
 			steps.ExpectItem("ingress", "has observed the change", hasObserved(2))),
-		steps.Do("Abort migration", d.operate("migration", contract.AbortOperation),
+		steps.Do("Abort migration", d.setOperation("migration", contract.AbortOperation),
 			steps.ExpectItem("migration", "fails, because it was aborted", steps.ItemFails(lsv1alpha1.Error{Reason: contract.AbortedReason})),
 			steps.ExpectItem("migration", "has no operation left", steps.ItemHasNoOperation)),
-		steps.Do("Force-reconcile hello", d.operate("hello", lsv1alpha1.ForceReconcileOperation),
+		steps.Do("Force-reconcile hello", d.setOperation("hello", lsv1alpha1.ForceReconcileOperation),
 			steps.Expect("hello is reconciled by force", d.hasCalledHook("hello", extension.BeforeForceReconcileHook, 1)),
 			steps.ExpectItem("hello", "has no operation left", steps.ItemHasNoOperation),
 			steps.ExpectItem("hello", "succeeds again", steps.ItemHasPhase("Succeeded"))),
@@ -80,9 +80,9 @@ func (d *demo) deployItemSteps() []steps.Step {
 	}
 }
 
-// deployItems creates the objects in all files, a Target, and the first job of the item "modern", which follows the
+// createItems creates the objects in all files, a Target, and the first job of the item "modern", which follows the
 // job-ID revision of the contract.
-func (d *demo) deployItems(ctx context.Context, e *steps.Env) error {
+func (d *demo) createItems(ctx context.Context, e *steps.Env) error {
 	objects, err := decode(deployitems.Files, "*.yaml")
 	if err != nil {
 		return err
@@ -111,29 +111,31 @@ func (d *demo) removeDashboards(ctx context.Context, e *steps.Env) error {
 	return d.annotations.Update(ctx, e.Key("logging"), config)
 }
 
-func (d *demo) changeIngress(ctx context.Context, e *steps.Env) error {
+func (d *demo) updateIngress(ctx context.Context, e *steps.Env) error {
 	return d.annotations.Update(ctx, e.Key("ingress"), `{"export":{"host":"green.example.com","port":null}}`)
 }
 
-// operate returns an action that sets the operation annotation of an item.
-func (d *demo) operate(name string, operation lsv1alpha1.Operation) steps.Func {
+// setOperation returns an action that sets the operation annotation of an item.
+func (d *demo) setOperation(name string, operation lsv1alpha1.Operation) steps.Func {
 	return func(ctx context.Context, e *steps.Env) error {
-		return d.annotations.Operate(ctx, e.Key(name), operation)
+		return d.annotations.SetOperation(ctx, e.Key(name), operation)
 	}
 }
 
 // startJob returns an action that requests a job of the item "modern".
 func (d *demo) startJob(id string) steps.Func {
-	return func(ctx context.Context, e *steps.Env) error { return d.jobs.TriggerAs(ctx, e.Key("modern"), id) }
+	return func(ctx context.Context, e *steps.Env) error {
+		return d.jobs.TriggerWithJobID(ctx, e.Key("modern"), id)
+	}
 }
 
 // deleteItem returns an action that deletes an item. It does not wait until the item is gone.
 func (d *demo) deleteItem(name string) steps.Func {
-	return func(ctx context.Context, e *steps.Env) error { return d.annotations.Mark(ctx, e.Key(name)) }
+	return func(ctx context.Context, e *steps.Env) error { return d.annotations.MarkForDeletion(ctx, e.Key(name)) }
 }
 
-// changeAgent changes two fields of the Deployment "agent", as a user may do by mistake.
-func changeAgent(ctx context.Context, e *steps.Env) error {
+// patchAgent changes two fields of the Deployment "agent", as a user may do by mistake.
+func patchAgent(ctx context.Context, e *steps.Env) error {
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: workloadNamespace, Name: "agent"}}
 	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":null}}}`))
@@ -142,8 +144,8 @@ func changeAgent(ctx context.Context, e *steps.Env) error {
 		e.Patch(ctx, agent, label, client.FieldOwner("kubectl-label")))
 }
 
-// agentHas expects that the Deployment "agent" has the given number of ready replicas and the given label.
-func agentHas(replicas int32, team string) steps.Func {
+// expectAgent expects that the Deployment "agent" has the given number of ready replicas and the given label.
+func expectAgent(replicas int32, team string) steps.Func {
 	return func(ctx context.Context, e *steps.Env) error {
 		agent := &appsv1.Deployment{}
 		if err := e.Get(ctx, client.ObjectKey{Namespace: workloadNamespace, Name: "agent"}, agent); err != nil {
@@ -156,12 +158,12 @@ func agentHas(replicas int32, team string) steps.Func {
 	}
 }
 
-func failsWith(code lsv1alpha1.ErrorCode) steps.ItemFunc {
+func expectErrorCode(code lsv1alpha1.ErrorCode) steps.ItemFunc {
 	return steps.ItemFails(lsv1alpha1.Error{Codes: []lsv1alpha1.ErrorCode{code}})
 }
 
-// exports expects that the export Secret of an item contains the given text.
-func exports(name, want string) steps.Func {
+// expectExport expects that the export Secret of an item contains the given text.
+func expectExport(name, want string) steps.Func {
 	return func(ctx context.Context, e *steps.Env) error {
 		di, err := e.GetItem(ctx, name)
 		if err != nil {
@@ -227,7 +229,7 @@ func (d *demo) hasCalledHook(name string, t extension.HookType, times int) steps
 
 func (d *demo) hasCalledAllHooks(context.Context, *steps.Env) error {
 	sums := d.table.sumHooks()
-	for _, hook := range extension.HookTypes() {
+	for _, hook := range extension.AllHookTypes() {
 		if sums[hook] == 0 {
 			return fmt.Errorf("the hook point %s was never reached", hook)
 		}

@@ -31,8 +31,8 @@ const (
 	targetNamespace = "default" // namespace of the objects that the Installations deploy
 )
 
-// installationSteps returns the steps of the demo with the real Landscaper.
-func (d *demo) installationSteps() []steps.Step {
+// newInstallationSteps returns the steps of the demo with the real Landscaper.
+func (d *demo) newInstallationSteps() []steps.Step {
 	return []steps.Step{
 		steps.Do(`Create a namespace and a Target "workload", which is this cluster`, createNamespaceAndTarget,
 			steps.Expect("Landscaper gives the namespace a Context", steps.ContextExists)),
@@ -44,12 +44,12 @@ func (d *demo) installationSteps() []steps.Step {
 			steps.Expect("the host that address exports is the DataObject database-host", steps.DataObjectHas("database-host", `"db-1.example.com"`))),
 		steps.Do("Install app, which imports the host", install("app.yaml"),
 			steps.Expect("Installation app succeeds", steps.InstallationSucceeds("app")),
-			steps.Expect("its ConfigMap has the host", appHas("url", "postgres://db-1.example.com:5432/app"))),
+			steps.Expect("its ConfigMap has the host", expectApp("url", "postgres://db-1.example.com:5432/app"))),
 		steps.Do("Change the host in the blueprint of database", install("database.yaml", newHost),
 			steps.Expect("Installation database succeeds", steps.InstallationSucceeds("database")),
 			steps.Expect("the DataObject has the new host", steps.DataObjectHas("database-host", `"db-2.example.com"`)),
 			steps.Expect("Landscaper reconciles Installation app as well, since it imports from database", steps.InstallationSucceeds("app")),
-			steps.Expect("its ConfigMap has the new host", appHas("url", "postgres://db-2.example.com:5432/app"))),
+			steps.Expect("its ConfigMap has the new host", expectApp("url", "postgres://db-2.example.com:5432/app"))),
 		steps.Do("Remove the item metrics from the blueprint of database", install("database.yaml", newHost, withoutMetrics),
 			steps.Expect("Installation database succeeds", steps.InstallationSucceeds("database")),
 			steps.Expect("metrics is gone", steps.ItemIsGone("metrics")),
@@ -59,17 +59,17 @@ func (d *demo) installationSteps() []steps.Step {
 		steps.Do("Make a mistake in app: more connections, but as a number without quotes", install("app.yaml", unquotedNumber),
 			steps.Expect("Installation app fails", steps.InstallationFails("app", lsv1alpha1.InstallationPhases.Failed)),
 			steps.ExpectItem("settings", "says: "+numberRefused, steps.ItemFails(lsv1alpha1.Error{Message: numberRefused})),
-			steps.Expect("the ConfigMap is as before", appHas("connections", "10"))),
+			steps.Expect("the ConfigMap is as before", expectApp("connections", "10"))),
 		steps.Do("Add the quotes", install("app.yaml", moreConnections),
 			steps.Expect("Installation app succeeds", steps.InstallationSucceeds("app")),
-			steps.Expect("the ConfigMap of app has the new value", appHas("connections", "20"))),
+			steps.Expect("the ConfigMap of app has the new value", expectApp("connections", "20"))),
 		steps.Do("Delete app", steps.DeleteInstallation("app"),
 			steps.Expect("Installation app is gone", steps.InstallationIsGone("app")),
 			steps.Expect("so is its ConfigMap", steps.ObjectIsGone("ConfigMap", targetNamespace, "app"))),
 		steps.Do("Delete database, which no other Installation needs any more", steps.DeleteInstallation("database"),
 			steps.Expect("Installation database is gone", steps.InstallationIsGone("database")),
 			steps.Expect("so is its server", steps.ObjectIsGone("Deployment", targetNamespace, "database")),
-			steps.Expect("no Execution, deploy item or DataObject is left", nothingIsLeft)),
+			steps.Expect("no Execution, deploy item or DataObject is left", expectNothingLeft)),
 	}
 }
 
@@ -95,13 +95,13 @@ func install(file string, edits ...edit) steps.Func {
 	}
 }
 
-// appHas expects a value in the ConfigMap of the Installation "app".
-func appHas(key, want string) steps.Func {
+// expectApp expects a value in the ConfigMap of the Installation "app".
+func expectApp(key, want string) steps.Func {
 	return steps.ConfigMapHas(targetNamespace, "app", key, want)
 }
 
-// nothingIsLeft expects that Landscaper has removed all its objects.
-func nothingIsLeft(ctx context.Context, e *steps.Env) error {
+// expectNothingLeft expects that Landscaper has removed all its objects.
+func expectNothingLeft(ctx context.Context, e *steps.Env) error {
 	for _, kind := range []string{"Installation", "Execution", "DeployItem", "DataObject"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))

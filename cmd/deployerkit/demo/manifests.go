@@ -50,5 +50,5 @@ func readDocuments(files fs.FS, name string, edits []edit) ([][]byte, error) {
 		}
 		body = bytes.Replace(body, []byte(e.old), []byte(e.new), 1)
 	}
-	return objectfile.Documents(body)
+	return objectfile.ReadDocuments(body)
 }

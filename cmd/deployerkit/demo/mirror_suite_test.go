@@ -22,14 +22,14 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// mirror serves an archive with etcd and kube-apiserver on a loopback address, in the same form as the site with the
-// official releases. It returns the URL of the index.
-func mirror(ctx context.Context) string {
+// serveMirror serves an archive with etcd and kube-apiserver on a loopback address, in the same form as the site with
+// the official releases. It returns the URL of the index.
+func serveMirror(ctx context.Context) string {
 	GinkgoHelper()
-	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{Progress: GinkgoWriter})
+	assets, err := controlplane.FindAssets(ctx, controlplane.AssetsOptions{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	archive := filepath.Join(GinkgoT().TempDir(), "archive")
-	sum, err := pack(archive, filepath.Join(assets, "etcd"), filepath.Join(assets, "kube-apiserver"))
+	sum, err := writeArchive(archive, filepath.Join(assets, "etcd"), filepath.Join(assets, "kube-apiserver"))
 	Expect(err).NotTo(HaveOccurred())
 	mux := http.NewServeMux()
 	mux.HandleFunc("/index", func(w http.ResponseWriter, _ *http.Request) {
@@ -46,8 +46,8 @@ func mirror(ctx context.Context) string {
 	return server.URL + "/index"
 }
 
-// pack writes files to an archive and returns the hash of the archive.
-func pack(archive string, files ...string) (sum []byte, err error) {
+// writeArchive writes files to an archive and returns the hash of the archive.
+func writeArchive(archive string, files ...string) (sum []byte, err error) {
 	out, err := os.Create(archive)
 	if err != nil {
 		return nil, err

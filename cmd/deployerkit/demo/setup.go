@@ -26,6 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/history"
 	"github.com/deployerkit/deployerkit/internal/steps"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
@@ -47,6 +48,7 @@ type demo struct {
 	landscaper *landscaper.Landscaper // nil unless the real Landscaper runs
 	env        *steps.Env
 	table      *table
+	histories  []*history.Store // of the deployers
 
 	// annotations simulates a Landscaper that follows the annotation revision of the contract. jobs simulates a
 	// Landscaper that follows the job-ID revision.
@@ -106,13 +108,15 @@ func (d *demo) startDeployers(ctx context.Context) error {
 
 // addControllers adds the deployers, and the controllers that the control plane lacks.
 func (d *demo) addControllers(mgr manager.Manager) error {
-	hook := extension.ReconcileExtensionHookSetup{Hook: extension.Named("demo", d.table.recordHook), HookTypes: extension.HookTypes()}
+	hook := extension.ReconcileExtensionHookSetup{Hook: extension.WithName("demo", d.table.recordHook), HookTypes: extension.AllHookTypes()}
 	for _, args := range []deployerlib.DeployerArgs{
 		mock.Args(nil, hook),
 		manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}}, hook),
 	} {
 		args.PollInterval, args.GracePeriod = pollInterval, gracePeriod
 		args.Registerer, args.Observe = prometheus.NewRegistry(), d.table.recordCall
+		args.History = history.NewStore(0)
+		d.histories = append(d.histories, args.History)
 		if err := deployerlib.Add(ctrl.Log, mgr, nil, args); err != nil {
 			return err
 		}

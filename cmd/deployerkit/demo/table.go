@@ -137,7 +137,7 @@ func (t *table) sumHooks() map[extension.HookType]int {
 func (t *table) summarizeHooks() string {
 	sums := t.sumHooks()
 	var parts []string
-	for _, hook := range extension.HookTypes() {
+	for _, hook := range extension.AllHookTypes() {
 		parts = append(parts, fmt.Sprintf("%s %d", hook, sums[hook]))
 	}
 	return strings.Join(parts, ", ")
@@ -182,7 +182,7 @@ func newItemRow(di *lsv1alpha1.DeployItem) row {
 	if name := di.Labels[lsv1alpha1.ExecutionManagedNameLabel]; name != "" {
 		r.order, r.name = di.Labels[lsv1alpha1.ExecutionManagedByLabel]+"/2/"+name+"/"+di.Name, "DeployItem "+name
 	}
-	switch contract.Detect(di) {
+	switch contract.DetectRevision(di) {
 	case contract.RevisionJobID:
 		r.job = formatJob(di.Status.JobID, di.Status.JobIDFinished)
 	case contract.RevisionAnnotation:

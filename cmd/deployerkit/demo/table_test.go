@@ -110,7 +110,7 @@ func TestTableShowsDeletedItems(t *testing.T) {
 func TestTableCountsHooks(t *testing.T) {
 	table := newTable()
 	table.recordObject(newItem("Init"))
-	for i, hook := range extension.HookTypes() {
+	for i, hook := range extension.AllHookTypes() {
 		var di *lsv1alpha1.DeployItem
 		if hook != extension.StartHook {
 			di = newItem("Init")

@@ -25,10 +25,10 @@ type terminal struct {
 	out  io.Writer
 	size func() (width, height int) // size of the terminal; nil if the output is not a terminal
 
-	mu    sync.Mutex
-	rows  []row
-	drawn int               // number of lines of the table on the terminal
-	shown map[string]string // phase and job in the last line about each row, if the output is not a terminal
+	mu           sync.Mutex
+	rows         []row
+	printedLines int               // number of lines of the table on the terminal
+	shown        map[string]string // phase and job in the last line about each row, if the output is not a terminal
 }
 
 func newTerminal(out io.Writer) *terminal {
@@ -44,49 +44,49 @@ func newTerminal(out io.Writer) *terminal {
 	return t
 }
 
-// printf displays a line above the table.
-func (t *terminal) printf(format string, args ...any) {
+// printAbove displays a line above the table.
+func (t *terminal) printAbove(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.erase()
+	t.clearTable()
 	fmt.Fprintf(t.out, format+"\n", args...)
-	t.draw()
+	t.printTable()
 }
 
 // Write implements io.Writer. It displays complete lines above the table.
 func (t *terminal) Write(lines []byte) (int, error) {
-	t.printf("%s", strings.TrimSuffix(string(lines), "\n"))
+	t.printAbove("%s", strings.TrimSuffix(string(lines), "\n"))
 	return len(lines), nil
 }
 
-// follow displays a table until the function `stop` is called or ctx is done. The last state remains visible.
-func (t *terminal) follow(ctx context.Context, table *table) (stop func()) {
+// startDisplay displays a table until the function `stop` is called or ctx is done. The last state remains visible.
+func (t *terminal) startDisplay(ctx context.Context, table *table) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		wait.UntilWithContext(ctx, func(context.Context) { t.show(table.listRows()) }, redraw)
+		wait.UntilWithContext(ctx, func(context.Context) { t.setRows(table.listRows()) }, redraw)
 	})
 	return func() {
 		cancel()
 		running.Wait()
-		t.show(table.listRows())
+		t.setRows(table.listRows())
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.rows, t.drawn = nil, 0
+		t.rows, t.printedLines = nil, 0
 	}
 }
 
-// show displays the rows.
-func (t *terminal) show(rows []row) {
+// setRows displays the rows.
+func (t *terminal) setRows(rows []row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.size != nil {
 		if slices.Equal(t.rows, rows) {
 			return
 		}
-		t.erase()
+		t.clearTable()
 		t.rows = rows
-		t.draw()
+		t.printTable()
 		return
 	}
 	for _, r := range rows {
@@ -97,16 +97,16 @@ func (t *terminal) show(rows []row) {
 	}
 }
 
-// erase removes the table from the terminal. The caller holds mu.
-func (t *terminal) erase() {
-	if t.drawn > 0 {
-		fmt.Fprintf(t.out, "\x1b[%dA\x1b[J", t.drawn)
-		t.drawn = 0
+// clearTable removes the table from the terminal. The caller holds mu.
+func (t *terminal) clearTable() {
+	if t.printedLines > 0 {
+		fmt.Fprintf(t.out, "\x1b[%dA\x1b[J", t.printedLines)
+		t.printedLines = 0
 	}
 }
 
-// draw draws the table on the terminal. The caller holds mu.
-func (t *terminal) draw() {
+// printTable draws the table on the terminal. The caller holds mu.
+func (t *terminal) printTable() {
 	if t.size == nil || len(t.rows) == 0 {
 		return
 	}
@@ -118,12 +118,12 @@ func (t *terminal) draw() {
 	}
 	lines = lines[:min(len(lines), max(height-1, 0))] // lines that have scrolled off the screen cannot be erased
 	for _, line := range lines {
-		fmt.Fprintln(t.out, truncate(line, max(width-1, 20)))
+		fmt.Fprintln(t.out, shorten(line, max(width-1, 20)))
 	}
-	t.drawn = len(lines)
+	t.printedLines = len(lines)
 }
 
-// format returns a row as one line of text. The parameter `names` is the width of the first column.
+// format returns a row as one line of text, in which the first column is names wide.
 func (r row) format(names int) string {
 	hooks := ""
 	if r.hooks > 0 {
@@ -146,9 +146,9 @@ func nameWidth(rows []row) int {
 	return width
 }
 
-// truncate shortens a text to one line of the terminal. A longer text would need several lines, and the method `erase`
-// would remove only some of them.
-func truncate(line string, width int) string {
+// shorten shortens a text to one line of the terminal. A longer text would need several lines, and the method
+// `clearTable` would remove only some of them.
+func shorten(line string, width int) string {
 	if runes := []rune(line); len(runes) > width {
 		return string(runes[:width-1]) + "…"
 	}

@@ -13,10 +13,10 @@ import (
 func TestOtherOutputShowsChangesAsLines(t *testing.T) {
 	out := &bytes.Buffer{}
 	term := newTerminal(out)
-	term.show([]row{{name: "a", phase: "Init", job: "job-1"}})
-	term.show([]row{{name: "a", phase: "Init", job: "job-1", hooks: 7, event: "only this changed"}})
-	term.printf("a line")
-	term.show([]row{{name: "a", phase: "Succeeded", job: "job-1, done", hooks: 9, event: "done"}, {name: "b", phase: "(new)"}})
+	term.setRows([]row{{name: "a", phase: "Init", job: "job-1"}})
+	term.setRows([]row{{name: "a", phase: "Init", job: "job-1", hooks: 7, event: "only this changed"}})
+	term.printAbove("a line")
+	term.setRows([]row{{name: "a", phase: "Succeeded", job: "job-1, done", hooks: 9, event: "done"}, {name: "b", phase: "(new)"}})
 	want := []string{
 		"    a            Init            job-1",
 		"a line",
@@ -34,10 +34,10 @@ func TestTerminalUpdatesTheTableInPlace(t *testing.T) {
 	term := newTerminal(out)
 	term.size = func() (int, int) { return 34, 25 }
 	rows := []row{{name: "a", phase: "Init", event: "long enough to be cut"}}
-	term.show(rows)
-	term.printf("a line")
-	term.show(rows) // unchanged, so that nothing is drawn
-	term.show([]row{{name: "a", phase: "Succeeded", event: "long enough to be cut"}})
+	term.setRows(rows)
+	term.printAbove("a line")
+	term.setRows(rows) // unchanged, so that nothing is drawn
+	term.setRows([]row{{name: "a", phase: "Succeeded", event: "long enough to be cut"}})
 	want := []string{
 		"", "NAME         PHASE           JOB…", "a            Init               …",
 		"\x1b[3A\x1b[Ja line",
@@ -55,8 +55,8 @@ func TestFollowLeavesTheLastTable(t *testing.T) {
 	term, table := newTerminal(out), newTable()
 	term.size = func() (int, int) { return 80, 25 }
 	table.recordObject(newItem("Succeeded"))
-	term.follow(t.Context(), table)()
-	term.printf("below")
+	term.startDisplay(t.Context(), table)()
+	term.printAbove("below")
 	if got := out.String(); strings.Contains(got, "\x1b") || !strings.HasSuffix(got, "Succeeded       generation 2\nbelow\n") {
 		t.Errorf("got %q, want the table and then the line", got)
 	}
@@ -66,8 +66,8 @@ func TestTableFitsALowTerminal(t *testing.T) {
 	out := &bytes.Buffer{}
 	term := newTerminal(out)
 	term.size = func() (int, int) { return 80, 3 }
-	term.show([]row{{name: "a"}, {name: "b"}, {name: "c"}})
-	if lines := strings.Count(out.String(), "\n"); lines != 2 || term.drawn != 2 {
-		t.Errorf("drew %d lines and will erase %d, want 2, because the third line is for the cursor", lines, term.drawn)
+	term.setRows([]row{{name: "a"}, {name: "b"}, {name: "c"}})
+	if lines := strings.Count(out.String(), "\n"); lines != 2 || term.printedLines != 2 {
+		t.Errorf("drew %d lines and will erase %d, want 2, because the third line is for the cursor", lines, term.printedLines)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/cmd/internal/clientflags"
-	"github.com/deployerkit/deployerkit/explain"
+	"github.com/deployerkit/deployerkit/cmd/internal/historyflags"
+	"github.com/deployerkit/deployerkit/internal/explain"
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
@@ -36,11 +37,11 @@ type options struct {
 
 	output  string
 	watch   bool
-	history historyFlags
+	history historyflags.Flags
 }
 
-// Command returns the command `explain`.
-func Command() *cobra.Command {
+// NewCommand returns the command `explain`.
+func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use: "explain (NAMESPACE/NAME | -n NAMESPACE NAME)", Short: "Explain the state of a deploy item, and what to do",
@@ -51,14 +52,14 @@ func Command() *cobra.Command {
 	o.AddTo(fs)
 	fs.StringVarP(&o.output, "output", "o", "", "format of the output: yaml or json (default: text)")
 	fs.BoolVarP(&o.watch, "watch", "w", false, "explain again after each change, until Ctrl-C")
-	o.history.addTo(fs)
+	o.history.AddTo(fs)
 	cmd.ValidArgsFunction = completeItems(o)
 	return cmd
 }
 
 // run explains the item once. With --watch, it explains the item again after each change.
 func (o *options) run(cmd *cobra.Command, arg string) error {
-	if err := clientflags.ValidFormat(o.output, clientflags.Text, clientflags.YAML, clientflags.JSON); err != nil {
+	if err := clientflags.ValidateFormat(o.output, clientflags.Text, clientflags.YAML, clientflags.JSON); err != nil {
 		return err
 	}
 	cfg, namespace, err := o.Config()
@@ -66,7 +67,7 @@ func (o *options) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	key := types.NamespacedName{}
-	if key.Namespace, key.Name, err = clientflags.Name(arg, namespace); err != nil {
+	if key.Namespace, key.Name, err = clientflags.ParseName(arg, namespace); err != nil {
 		return err
 	}
 	c, err := clientflags.NewClient(cfg)
@@ -75,7 +76,7 @@ func (o *options) run(cmd *cobra.Command, arg string) error {
 	}
 	gather := explain.Options{}
 	host := cfg
-	if hostConfig, err := o.HostConfig(); err != nil {
+	if hostConfig, err := o.ConfigForHost(); err != nil {
 		return err
 	} else if hostConfig != nil {
 		if gather.Host, err = clientflags.NewClient(hostConfig); err != nil {
@@ -83,23 +84,23 @@ func (o *options) run(cmd *cobra.Command, arg string) error {
 		}
 		host = hostConfig
 	}
-	if gather.History, err = o.history.source(cfg, host); err != nil {
+	if gather.History, err = o.history.NewSource(cfg, host); err != nil {
 		return err
 	}
 	progress := heartbeat.Start(cmd.OutOrStdout(), cmd.ErrOrStderr(), func(elapsed time.Duration) string {
 		return "explain: waiting for the API server, " + elapsed.String()
 	})
 	defer progress.Stop()
-	if err := o.once(cmd.Context(), cmd, c, key, gather); err != nil || !o.watch {
+	if err := o.printOnce(cmd.Context(), cmd, c, key, gather); err != nil || !o.watch {
 		return err
 	}
 	progress.Stop() // from now on, it is normal if there is no output for hours
-	return o.follow(cmd.Context(), cmd, c, key, gather)
+	return o.watchItem(cmd.Context(), cmd, c, key, gather)
 }
 
-// once explains the item and writes the explanation.
-func (o *options) once(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
-	facts, err := explain.Gather(ctx, c, key, gather)
+// printOnce explains the item and writes the explanation.
+func (o *options) printOnce(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
+	facts, err := explain.ReadFacts(ctx, c, key, gather)
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (o *options) once(ctx context.Context, cmd *cobra.Command, c client.Reader,
 	if o.output != clientflags.Text {
 		return clientflags.Print(cmd.OutOrStdout(), o.output, e)
 	}
-	_, err = fmt.Fprint(cmd.OutOrStdout(), e.Text(explain.Style{Color: clientflags.IsTerminal()}))
+	_, err = fmt.Fprint(cmd.OutOrStdout(), e.Format(explain.Style{Color: clientflags.IsTerminal()}))
 	return err
 }
 
@@ -115,39 +116,39 @@ func (o *options) once(ctx context.Context, cmd *cobra.Command, c client.Reader,
 // groups.
 const refresh = 200 * time.Millisecond
 
-// follow explains the item after each change, until the item is deleted or ctx is done.
-func (o *options) follow(ctx context.Context, cmd *cobra.Command, c client.WithWatch, key types.NamespacedName, gather explain.Options) error {
+// watchItem explains the item after each change, until the item is deleted or ctx is done.
+func (o *options) watchItem(ctx context.Context, cmd *cobra.Command, c client.WithWatch, key types.NamespacedName, gather explain.Options) error {
 	for ctx.Err() == nil {
 		changes, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
 		if err != nil {
 			return fmt.Errorf("watch DeployItem %s: %w", key, err)
 		}
 		for range changes.ResultChan() {
-			drain(ctx, changes.ResultChan(), refresh)
-			if err := o.again(ctx, cmd, c, key, gather); err != nil {
+			discardEvents(ctx, changes.ResultChan(), refresh)
+			if err := o.printAgain(ctx, cmd, c, key, gather); err != nil {
 				changes.Stop()
-				return ended(ctx, cmd, key, err)
+				return watchError(ctx, cmd, key, err)
 			}
 		}
-		drain(ctx, nil, time.Second) // the watch has ended; open another one
+		discardEvents(ctx, nil, time.Second) // the watch has ended; open another one
 	}
 	return nil
 }
 
-// again writes a new explanation below the previous one.
-func (o *options) again(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
+// printAgain writes a new explanation below the previous one.
+func (o *options) printAgain(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
 	switch o.output {
 	case clientflags.Text:
 		fmt.Fprintln(cmd.OutOrStdout())
 	case clientflags.YAML:
 		fmt.Fprintln(cmd.OutOrStdout(), "---")
 	}
-	return o.once(ctx, cmd, c, key, gather)
+	return o.printOnce(ctx, cmd, c, key, gather)
 }
 
-// ended returns the error of the command after --watch has ended. It returns nil if the item no longer exists or the
-// user has ended the command.
-func ended(ctx context.Context, cmd *cobra.Command, key types.NamespacedName, err error) error {
+// watchError returns the error of the command after --watch has ended. It returns nil if the item no longer exists or
+// the user has ended the command.
+func watchError(ctx context.Context, cmd *cobra.Command, key types.NamespacedName, err error) error {
 	switch {
 	case explain.IsMissing(err):
 		fmt.Fprintf(cmd.ErrOrStderr(), "explain: DeployItem %s is gone\n", key)
@@ -158,8 +159,8 @@ func ended(ctx context.Context, cmd *cobra.Command, key types.NamespacedName, er
 	return err
 }
 
-// drain discards events for the given time.
-func drain(ctx context.Context, from <-chan watch.Event, d time.Duration) {
+// discardEvents discards events for the given time.
+func discardEvents(ctx context.Context, from <-chan watch.Event, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/explain"
+	"github.com/deployerkit/deployerkit/internal/explain"
 )
 
 // output is a buffer that a command writes to and a test reads from.
@@ -39,8 +39,8 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
-// await polls until done reports true.
-func await(t *testing.T, what string, done func() bool) {
+// waitUntil polls until done reports true.
+func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -71,10 +71,10 @@ func TestWatchExplainsEachChange(t *testing.T) {
 			cmd.SetErr(&errOut)
 			o := &options{output: format, watch: true}
 			ended := make(chan error, 1)
-			go func() { ended <- o.follow(ctx, cmd, c, key, explain.Options{}) }()
+			go func() { ended <- o.watchItem(ctx, cmd, c, key, explain.Options{}) }()
 
 			n := 0
-			await(t, "an explanation after a change", func() bool {
+			waitUntil(t, "an explanation after a change", func() bool {
 				n++
 				patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Progressing","observedGeneration":`+strings.Repeat("1", 1+n%9)+`}}`))
 				if err := c.Status().Patch(ctx, item.DeepCopy(), patch); err != nil {
@@ -106,7 +106,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&options{}).follow(ctx, &cobra.Command{}, fake.NewClientBuilder().WithScheme(scheme).Build(), types.NamespacedName{Name: "web"}, explain.Options{})
+		ended <- (&options{}).watchItem(ctx, &cobra.Command{}, fake.NewClientBuilder().WithScheme(scheme).Build(), types.NamespacedName{Name: "web"}, explain.Options{})
 	}()
 	cancel()
 	if err := <-ended; err != nil {

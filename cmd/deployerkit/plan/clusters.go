@@ -20,8 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// patience is the maximum time that the command waits for a response of the target.
-const patience = 10 * time.Second
+// timeout is the maximum time that the command waits for a response of the target.
+const timeout = 10 * time.Second
 
 // landscaper is the access to the cluster with the deploy items.
 type landscaper struct {
@@ -63,14 +63,15 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 type target struct {
 	client.Client
 
-	name  string
-	close func()
+	config *rest.Config
+	name   string
+	close  func()
 }
 
-// target creates a client for the Target of the item, with the same restrictions as the deployer. If the user has
+// openTarget creates a client for the Target of the item, with the same restrictions as the deployer. If the user has
 // specified a kubeconfig, target creates a client for the cluster of that kubeconfig instead, without these
 // restrictions.
-func (f *flags) target(ctx context.Context, ls *landscaper, d *deployer, di *lsv1alpha1.DeployItem) (*target, error) {
+func (f *flags) openTarget(ctx context.Context, ls *landscaper, d *deployer, di *lsv1alpha1.DeployItem) (*target, error) {
 	if f.targetKubeconfig == "" {
 		return d.openTarget(ctx, ls, di)
 	}
@@ -82,7 +83,7 @@ func (f *flags) target(ctx context.Context, ls *landscaper, d *deployer, di *lsv
 	if err != nil {
 		return nil, fmt.Errorf("--target-kubeconfig: %w", err)
 	}
-	return &target{Client: c, name: f.targetKubeconfig, close: func() {}}, nil
+	return &target{Client: c, config: cfg, name: f.targetKubeconfig, close: func() {}}, nil
 }
 
 func (d *deployer) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
@@ -104,13 +105,13 @@ func (d *deployer) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha
 		return nil, err
 	}
 	pool := targets.NewPool(targets.PoolOptions{
-		Policy: d.policy, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, GetTimeout: patience, ConnectTimeout: patience,
-		Limits: d.limits,
+		Policy: d.policy, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, GetTimeout: timeout, ConnectTimeout: timeout,
+		Limits: d.limits, WrapTransport: d.wrap,
 	})
 	c, err := pool.Get(ctx, resolved)
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("open Target %s: %w", key, err)
 	}
-	return &target{Client: c, name: "Target " + key.String(), close: pool.Close}, nil
+	return &target{Client: c, config: c.Config(), name: "Target " + key.String(), close: pool.Close}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -23,16 +24,16 @@ import (
 )
 
 // ErrToDo is returned if the plan is complete and contains changes. It has a method ExitCode, which returns 2.
-var ErrToDo error = toDo{}
+var ErrToDo error = pendingChanges{}
 
-// toDo is the type of ErrToDo.
-type toDo struct{}
+// pendingChanges is the type of ErrToDo.
+type pendingChanges struct{}
 
 // Error implements error.
-func (toDo) Error() string { return "there is something to do" }
+func (pendingChanges) Error() string { return "there is something to do" }
 
 // ExitCode returns the exit code of the process; see deployermain.Program.Commands.
-func (toDo) ExitCode() int { return 2 }
+func (pendingChanges) ExitCode() int { return 2 }
 
 const long = `Show what a reconcile of a deploy item by %s would create, change and delete. Nothing is written:
 the target computes the changes in a dry run.
@@ -62,25 +63,41 @@ type deployer struct {
 	itemType lsv1alpha1.DeployItemType
 	policy   targets.Policy
 	limits   targets.Limits
-	plan     func(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem) (apply.Plan, error)
+	wrap     func(http.RoundTripper) http.RoundTripper // wraps the transport to the target; may be nil
+	// plan returns the plan for an item. If it returns an error, the result contains the changes that could be
+	// determined, and is nil if there are none.
+	plan func(ctx context.Context, ls client.Reader, to *target, di *lsv1alpha1.DeployItem) (Result, error)
+}
+
+// planObjects returns a value for the field plan of a deployer.
+func planObjects(plan func(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem) (apply.Plan, error)) func(context.Context, client.Reader, *target, *lsv1alpha1.DeployItem) (Result, error) {
+	return func(ctx context.Context, ls client.Reader, to *target, di *lsv1alpha1.DeployItem) (Result, error) {
+		result, err := plan(ctx, ls, to.Client, di)
+		if err != nil && result.CountChanges()+result.Unchanged == 0 {
+			return nil, err
+		}
+		return result, err
+	}
 }
 
 // Command returns the command `plan` for the manifest deployer. The command writes the plan to its standard output. If
 // the plan contains changes, the command returns ErrToDo.
 func Command() *cobra.Command {
 	var options manifest.Options
-	f := &flags{newDeployer: func() (*deployer, error) {
-		return &deployer{
-			itemType: manifest.Type, policy: options.Targets, limits: options.TargetLimits,
-			plan: func(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
-				return manifest.Plan(ctx, ls, target, di, options)
-			},
-		}, options.Validate()
-	}}
+	f := &flags{newDeployer: func() (*deployer, error) { return newManifestDeployer(options), options.Validate() }}
 	cmd := f.command("deployerkit", "the manifest deployer")
 	cmd.Short = "Show what a deploy item with manifests would change in its target"
 	manifestflags.Add(cmd.Flags(), &options)
 	return cmd
+}
+
+func newManifestDeployer(options manifest.Options) *deployer {
+	return &deployer{
+		itemType: manifest.Type, policy: options.Targets, limits: options.TargetLimits,
+		plan: planObjects(func(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
+			return manifest.Plan(ctx, ls, target, di, options)
+		}),
+	}
 }
 
 // command returns the command `plan` for the deployer of a program.
@@ -138,23 +155,23 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	to, err := f.target(ctx, ls, d, item)
+	to, err := f.openTarget(ctx, ls, d, item)
 	if err != nil {
 		return err
 	}
 	defer to.close()
-	plan, err := d.plan(ctx, ls.Client, to.Client, item)
+	plan, err := d.plan(ctx, ls.Client, to, item)
 	if fault, ok := errors.AsType[lserrors.LsError](err); ok {
 		return errors.New(fault.LandscaperError().Message) // the other parts of the error are only for Landscaper
 	}
-	if err != nil && plan.ToDo()+plan.Unchanged == 0 {
+	if plan == nil {
 		return err
 	}
-	fmt.Fprintf(terminal.Writer(cmd.OutOrStdout()), "DeployItem %s/%s on %s\n%s", item.Namespace, item.Name, to.name, plan)
+	fmt.Fprintf(terminal.NewWriter(cmd.OutOrStdout()), "DeployItem %s/%s on %s\n%s", item.Namespace, item.Name, to.name, plan)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the plan is not complete: %w", err)
-	case plan.ToDo() > 0:
+	case plan.CountChanges() > 0:
 		return ErrToDo
 	}
 	return nil

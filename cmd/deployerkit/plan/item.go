@@ -17,6 +17,10 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
 )
 
+// helmType is the type of the deploy items of the Helm deployer. Its program has a command plan, too. This command
+// cannot plan such items, because it does not contain Helm.
+const helmType = "landscaper.gardener.cloud/helm"
+
 // item returns the deploy item to plan. By default, this is the stored item. If the user has specified a file, it is
 // the item in the file, with the UID and the status of the stored item.
 func (f *flags) item(ctx context.Context, ls *landscaper, itemType lsv1alpha1.DeployItemType, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
@@ -45,7 +49,11 @@ func (f *flags) item(ctx context.Context, ls *landscaper, itemType lsv1alpha1.De
 		wanted.UID, wanted.Status = stored.UID, stored.Status
 	}
 	if wanted.Spec.Type != itemType {
-		return nil, fmt.Errorf("spec.type: is %q, only deploy items of type %q can be planned", wanted.Spec.Type, itemType)
+		hint := ""
+		if wanted.Spec.Type == helmType {
+			hint = "; use the command plan of the program helm-deployer for it"
+		}
+		return nil, fmt.Errorf("spec.type: is %q, only deploy items of type %q can be planned%s", wanted.Spec.Type, itemType, hint)
 	}
 	return wanted, nil
 }

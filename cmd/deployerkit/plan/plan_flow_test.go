@@ -24,20 +24,20 @@ var _ = Describe("deployerkit plan", func() {
 		page, err := os.ReadFile("../../../docs/plan.md")
 		Expect(err).NotTo(HaveOccurred())
 		command, output, file := block(string(page), "sh"), block(string(page), "text"), block(string(page), "yaml")
-		home(ctx, "shop")
-		deployed(ctx, item("shop", "web",
+		createNamespace(ctx, "shop")
+		applyItem(ctx, item("shop", "web",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: settings}, data: {colour: green, size: '10'}}",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: retired}}",
 			"{apiVersion: v1, kind: Secret, metadata: {namespace: shop, name: login}, stringData: {password: old and secret}}",
 			"{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: web}, spec: {ports: [{port: 80}]}}",
 		))
-		before := versions(ctx, "shop")
+		before := listVersions(ctx, "shop")
 		Expect(os.WriteFile("web.yaml", []byte(file), 0o600)).To(Succeed())
 		args := strings.Fields(strings.TrimPrefix(command, "deployerkit plan "))
 		got, err := runWithInput(ctx, "", append(args, "--allow-private-hosts")...) // the cluster of the test has a private address
 		Expect(err).To(MatchError(plan.ErrToDo))
 		Expect(got).To(Equal(output))
-		Expect(versions(ctx, "shop")).To(Equal(before))
+		Expect(listVersions(ctx, "shop")).To(Equal(before))
 
 		got, err = runWithInput(ctx, file, "-f", "-", "--kubeconfig=landscaper.kubeconfig", "--allow-private-hosts")
 		Expect(err).To(MatchError(plan.ErrToDo), "from the standard input")
@@ -45,14 +45,14 @@ var _ = Describe("deployerkit plan", func() {
 
 		di := &lsv1alpha1.DeployItem{}
 		Expect(yaml.Unmarshal([]byte(file), di)).To(Succeed())
-		deployed(ctx, di)
+		applyItem(ctx, di)
 		Expect(run(ctx, args[:2]...)).To(Equal("DeployItem shop/web on Target shop/cluster\n0 to do, 4 unchanged\n"),
 			"what was planned was done, and no more")
 	}, SpecTimeout(8*time.Minute))
 
 	It("plans an item of the cluster by its name, and shows changes by other clients", func(ctx SpecContext) {
-		home(ctx, "named")
-		deployed(ctx, item("named", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: named, name: a}, data: {k: v}}"))
+		createNamespace(ctx, "named")
+		applyItem(ctx, item("named", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: named, name: a}, data: {k: v}}"))
 		Expect(run(ctx, "web", "-n", "named")).To(ContainSubstring("0 to do, 1 unchanged"))
 		_, err := run(ctx, "other", "-n", "named")
 		Expect(err).To(MatchError(ContainSubstring("get DeployItem named/other")))
@@ -61,7 +61,7 @@ var _ = Describe("deployerkit plan", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("plans an item for another cluster although item, Target and namespace do not exist yet", func(ctx SpecContext) {
-		home(ctx, "early")
+		createNamespace(ctx, "early")
 		di := item("nowhere", "web", "{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: nowhere, name: a}}")
 		di.UID, di.Status.ProviderStatus = "of-another-life", nil
@@ -71,8 +71,8 @@ var _ = Describe("deployerkit plan", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("prints the changes that it can plan, and the objects that it cannot plan", func(ctx SpecContext) {
-		home(ctx, "partial")
-		deployed(ctx, item("partial", "first", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: partial, name: a}, data: {k: v}}"))
+		createNamespace(ctx, "partial")
+		applyItem(ctx, item("partial", "first", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: partial, name: a}, data: {k: v}}"))
 		out, err := run(ctx, "-f", file(item("partial", "second",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: partial, name: a}, data: {k: w}}",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: partial, name: b}}")))
@@ -82,11 +82,11 @@ var _ = Describe("deployerkit plan", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("names an immutable field, and plans to recreate the object with --recreate", func(ctx SpecContext) {
-		home(ctx, "immutable")
+		createNamespace(ctx, "immutable")
 		fixed := func(value string) *lsv1alpha1.DeployItem {
 			return item("immutable", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: immutable, name: a}, immutable: true, data: {k: "+value+"}}")
 		}
-		deployed(ctx, fixed("v"))
+		applyItem(ctx, fixed("v"))
 		_, err := run(ctx, "-f", file(fixed("w")), "--recreate=false")
 		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("ConfigMap immutable/a: .data"), ContainSubstring("immutable"))))
 		Expect(err).NotTo(MatchError(plan.ErrToDo))
@@ -98,7 +98,7 @@ var _ = Describe("deployerkit plan", func() {
 
 	It("prints no secret value, also in errors", func(ctx SpecContext) {
 		const canary = "CANARY-7f3a91"
-		home(ctx, "secrets")
+		createNamespace(ctx, "secrets")
 		secret := func(kind, data string) string {
 			return "{apiVersion: v1, kind: Secret, metadata: {namespace: secrets, name: s}, type: " + kind + ", " + data + "}"
 		}
@@ -131,10 +131,10 @@ var _ = Describe("deployerkit plan", func() {
 	}, SpecTimeout(8*time.Minute))
 
 	It("reports mistakes in the item and in the command line", func(ctx SpecContext) {
-		home(ctx, "wrong")
-		deployed(ctx, item("wrong", "going", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: wrong, name: a, finalizers: [example.com/stay]}}"))
+		createNamespace(ctx, "wrong")
+		applyItem(ctx, item("wrong", "going", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: wrong, name: a, finalizers: [example.com/stay]}}"))
 		going := types.NamespacedName{Namespace: "wrong", Name: "going"}
-		Expect(ls.Mark(ctx, going)).To(Succeed())
+		Expect(ls.MarkForDeletion(ctx, going)).To(Succeed())
 		changed := func(change func(*lsv1alpha1.DeployItem)) []string {
 			di := item("wrong", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: wrong, name: a}}")
 			change(di)

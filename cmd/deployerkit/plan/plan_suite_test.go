@@ -30,7 +30,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-const patience = 2 * time.Minute
+const timeout = 2 * time.Minute
 
 var (
 	cp *controlplane.ControlPlane
@@ -59,9 +59,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 })
 
-// home creates a namespace with the Target "cluster". It changes the working directory to a new directory with the file
-// landscaper.kubeconfig.
-func home(ctx context.Context, ns string) {
+// createNamespace creates a namespace with the Target "cluster". It changes the working directory to a new directory
+// with the file landscaper.kubeconfig.
+func createNamespace(ctx context.Context, ns string) {
 	GinkgoHelper()
 	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})).To(Succeed())
 	newTarget(ctx, ns, "cluster", string(cp.Kubeconfig()))
@@ -97,8 +97,8 @@ func item(ns, name string, manifests ...string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// deployed creates or updates an item and waits until its run succeeds.
-func deployed(ctx context.Context, di *lsv1alpha1.DeployItem) {
+// applyItem creates or updates an item and waits until its run succeeds.
+func applyItem(ctx context.Context, di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	key := client.ObjectKeyFromObject(di)
 	stored := &lsv1alpha1.DeployItem{}
@@ -107,20 +107,20 @@ func deployed(ctx context.Context, di *lsv1alpha1.DeployItem) {
 		Expect(c.Update(ctx, stored)).To(Succeed())
 		job, err := ls.Trigger(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
-		succeeded(ctx, key, job)
+		waitUntilSucceeded(ctx, key, job)
 		return
 	}
 	Expect(ls.Deploy(ctx, di.DeepCopy())).To(Succeed())
-	succeeded(ctx, key, "")
+	waitUntilSucceeded(ctx, key, "")
 }
 
-func succeeded(ctx context.Context, key types.NamespacedName, job string) {
+func waitUntilSucceeded(ctx context.Context, key types.NamespacedName, job string) {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	await := func() (*lsv1alpha1.DeployItem, error) { return ls.AwaitFinished(ctx, key) }
+	await := func() (*lsv1alpha1.DeployItem, error) { return ls.WaitUntilFinished(ctx, key) }
 	if job != "" {
-		await = func() (*lsv1alpha1.DeployItem, error) { return ls.AwaitJob(ctx, key, job) }
+		await = func() (*lsv1alpha1.DeployItem, error) { return ls.WaitForJob(ctx, key, job) }
 	}
 	di, err := await()
 	Expect(err).NotTo(HaveOccurred())
@@ -142,8 +142,8 @@ func write(content string) string {
 	return path
 }
 
-// run runs the command with the kubeconfig that the function `home` wrote. It allows private addresses, because the
-// cluster has a private address.
+// run runs the command with the kubeconfig that the function `createNamespace` wrote. It allows private addresses,
+// because the cluster has a private address.
 func run(ctx context.Context, args ...string) (string, error) {
 	return runWithInput(ctx, "", append(args, "--kubeconfig=landscaper.kubeconfig", "--allow-private-hosts")...)
 }
@@ -162,9 +162,9 @@ func runWithInput(ctx context.Context, input string, args ...string) (string, er
 	return out.String(), err
 }
 
-// versions returns the resourceVersions, by UID, of all objects in a namespace that a plan might have written by
+// listVersions returns the resourceVersions, by UID, of all objects in a namespace that a plan might have written by
 // mistake.
-func versions(ctx context.Context, ns string) map[string]string {
+func listVersions(ctx context.Context, ns string) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
 	for _, list := range []client.ObjectList{

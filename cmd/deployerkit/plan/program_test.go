@@ -46,9 +46,9 @@ func TestDeclarativeDeployerImplementsPlanner(t *testing.T) {
 	}
 }
 
-func TestWith(t *testing.T) {
+func TestPlanCommandOfDeployers(t *testing.T) {
 	handler := declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-		return declarative.Respond(nil).Response()
+		return declarative.NewBuilder(nil).Build()
 	})
 	var color string
 	colored := func(fs *pflag.FlagSet) {
@@ -83,4 +83,18 @@ func TestWith(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWithSettings(t *testing.T) {
+	t.Run("the settings are read after the flags were parsed [F31]", func(t *testing.T) {
+		var color string
+		program := deployermain.Program{Args: mock.Args(nil), Flags: func(fs *pflag.FlagSet) { fs.StringVar(&color, "color", "", "a color") }}
+		cmd := deployermain.Command(plan.WithSettings(program, func() (plan.Settings, error) { return plan.Settings{}, errors.New("not " + color) }))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs([]string{"plan", "web", "--color=red"})
+		if err := cmd.ExecuteContext(t.Context()); err == nil || err.Error() != "not red" {
+			t.Errorf("error = %v, want %q", err, "not red")
+		}
+	})
 }

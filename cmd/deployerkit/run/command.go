@@ -51,9 +51,9 @@ type options struct {
 	command                    []string
 }
 
-// Command returns the command `run`. The command writes the phases of deploy items to its standard output, and the
+// NewCommand returns the command `run`. The command writes the phases of deploy items to its standard output, and the
 // output of the deployer to its error output.
-func Command() *cobra.Command {
+func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use: "run (--item FILE | --installation FILE) -- COMMAND", Short: "Run a deployer on a local control plane, and deploy a file",
@@ -95,38 +95,38 @@ func (o *options) read(stdin io.Reader) (*files, error) {
 func (o *options) run(cmd *cobra.Command, files *files) (err error) {
 	ctx := cmd.Context()
 	state := &state{}
-	if err := o.programs(ctx, cmd.ErrOrStderr()); err != nil {
-		return interrupted(ctx, err)
+	if err := o.findPrograms(ctx, cmd.ErrOrStderr()); err != nil {
+		return ignoreInterrupt(ctx, err)
 	}
-	progress := heartbeat.Start(cmd.ErrOrStderr(), cmd.ErrOrStderr(), state.text)
+	progress := heartbeat.Start(cmd.ErrOrStderr(), cmd.ErrOrStderr(), state.formatText)
 	defer progress.Stop()
 	env, err := start(ctx, o, files, progress, state)
 	if err != nil {
-		return interrupted(ctx, err)
+		return ignoreInterrupt(ctx, err)
 	}
 	defer func() { err = errors.Join(err, env.stop()) }()
 	fmt.Fprintf(progress, "run: to look around, in another terminal: export KUBECONFIG=%s\n", env.kubeconfig)
-	for _, command := range files.lookAround(program()) {
+	for _, command := range files.getCommands(getProgram()) {
 		fmt.Fprintf(progress, "run: then: %s\n", command)
 	}
 	if !o.once {
 		progress.Stop() // from now on, it is normal if there is no output for hours
 	}
-	return interrupted(ctx, env.follow(ctx, cmd.OutOrStdout(), state))
+	return ignoreInterrupt(ctx, env.printPhases(ctx, cmd.OutOrStdout(), state))
 }
 
-// programs finds or builds the binaries of the control plane and of Landscaper, and writes lines about this to
+// findPrograms finds or builds the binaries of the control plane and of Landscaper, and writes lines about this to
 // `progress`.
-func (o *options) programs(ctx context.Context, progress io.Writer) error {
-	_, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: o.installation != "", Progress: progress})
+func (o *options) findPrograms(ctx context.Context, progress io.Writer) error {
+	_, err := controlplane.FindAssets(ctx, controlplane.AssetsOptions{ControllerManager: o.installation != "", Progress: progress})
 	if err == nil && o.installation != "" {
-		_, err = landscaper.Programs(ctx, progress)
+		_, err = landscaper.FindPrograms(ctx, progress)
 	}
 	return err
 }
 
-// interrupted returns err. If the user has pressed Ctrl-C, it returns nil.
-func interrupted(ctx context.Context, err error) error {
+// ignoreInterrupt returns err. If the user has pressed Ctrl-C, it returns nil.
+func ignoreInterrupt(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

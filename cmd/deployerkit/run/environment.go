@@ -40,8 +40,8 @@ func (s *state) set(what string) {
 	s.what = what
 }
 
-// text returns the line that is shown when there has been no output for a while.
-func (s *state) text(elapsed time.Duration) string {
+// formatText returns the line that is shown when there has been no output for a while.
+func (s *state) formatText(elapsed time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("run: %s, %s", s.what, elapsed)
@@ -75,7 +75,7 @@ func (e *environment) start(ctx context.Context, f *files, progress io.Writer, s
 	if e.cp, err = controlplane.Start(ctx, controlplane.Options{Progress: progress, ControllerManager: withLandscaper}); err != nil {
 		return err
 	}
-	if e.kubeconfig, err = e.cp.KubeconfigFile(""); err != nil {
+	if e.kubeconfig, err = e.cp.WriteKubeconfig(""); err != nil {
 		return err
 	}
 	scheme, err := landscapertest.Scheme()
@@ -97,15 +97,15 @@ func (e *environment) start(ctx context.Context, f *files, progress io.Writer, s
 	if e.deployer, err = process.Start(command, progress); err != nil {
 		return fmt.Errorf("start the deployer: %w", err)
 	}
-	return e.deploy(ctx, f)
+	return e.createObjects(ctx, f)
 }
 
-// deploy creates the objects in the files.
-func (e *environment) deploy(ctx context.Context, f *files) error {
+// createObjects creates the objects in the files.
+func (e *environment) createObjects(ctx context.Context, f *files) error {
 	if err := f.fillTarget(e.cp.Kubeconfig()); err != nil {
 		return err
 	}
-	for namespace := range f.namespaces() {
+	for namespace := range f.listNamespaces() {
 		if err := e.createNamespace(ctx, namespace); err != nil {
 			return err
 		}
@@ -137,12 +137,12 @@ func (e *environment) createNamespace(ctx context.Context, name string) error {
 	if e.landscaper == nil {
 		return nil
 	}
-	return e.landscaper.AwaitContext(ctx, name)
+	return e.landscaper.WaitForContext(ctx, name)
 }
 
-// follow writes the phases of the deploy items until ctx is done or the deployer ends. With --once, it also returns
-// when all items have finished or the timeout has passed.
-func (e *environment) follow(ctx context.Context, out io.Writer, state *state) error {
+// printPhases writes the phases of the deploy items until ctx is done or the deployer ends. With --once, it also
+// returns when all items have finished or the timeout has passed.
+func (e *environment) printPhases(ctx context.Context, out io.Writer, state *state) error {
 	shown, limit := map[client.ObjectKey]string{}, time.NewTimer(e.options.timeout)
 	defer limit.Stop()
 	tick := time.NewTicker(poll)
@@ -152,7 +152,7 @@ func (e *environment) follow(ctx context.Context, out io.Writer, state *state) e
 		if err := e.client.List(ctx, items); err != nil {
 			return fmt.Errorf("list deploy items: %w", err)
 		}
-		finished, failed := show(out, items.Items, shown)
+		finished, failed := printItems(out, items.Items, shown)
 		if e.options.once && finished {
 			return failed
 		}
@@ -165,7 +165,7 @@ func (e *environment) follow(ctx context.Context, out io.Writer, state *state) e
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-e.deployer.Done:
-			return fmt.Errorf("the deployer ended unexpectedly: %s", e.deployer.LastWords())
+			return fmt.Errorf("the deployer ended unexpectedly: %s", e.deployer.LastLine())
 		case <-timeout:
 			return fmt.Errorf("the deploy items did not finish within %s", e.options.timeout)
 		case <-tick.C:
@@ -173,9 +173,9 @@ func (e *environment) follow(ctx context.Context, out io.Writer, state *state) e
 	}
 }
 
-// show writes a line for each item whose phase or error has changed. The result `finished` is true if there are items
-// and all of them have finished. The result `failed` is an error that lists the items that did not succeed.
-func show(out io.Writer, items []lsv1alpha1.DeployItem, shown map[client.ObjectKey]string) (finished bool, failed error) {
+// printItems writes a line for each item whose phase or error has changed. The result `finished` is true if there are
+// items and all of them have finished. The result `failed` is an error that lists the items that did not succeed.
+func printItems(out io.Writer, items []lsv1alpha1.DeployItem, shown map[client.ObjectKey]string) (finished bool, failed error) {
 	finished = len(items) > 0
 	for i := range items {
 		di := &items[i]

@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
 )
 
-// kubeconfigHere is a placeholder in a Target. The command replaces it with the content of a kubeconfig.
-const kubeconfigHere = "{kubeconfig}"
+// kubeconfigPlaceholder is a placeholder in a Target. The command replaces it with the content of a kubeconfig.
+const kubeconfigPlaceholder = "{kubeconfig}"
 
 // files contains the objects in the files on the command line.
 type files struct {
@@ -47,7 +47,7 @@ func readFiles(o *options, stdin io.Reader) (*files, error) {
 	}
 	raw, err := os.ReadFile(o.installation)
 	if err == nil {
-		f.objects, err = objectsOf(raw)
+		f.objects, err = decodeObjects(raw)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--installation: %w", err)
@@ -55,9 +55,9 @@ func readFiles(o *options, stdin io.Reader) (*files, error) {
 	return f, f.complete()
 }
 
-// objectsOf returns the objects in a file.
-func objectsOf(raw []byte) ([]*unstructured.Unstructured, error) {
-	documents, err := objectfile.Documents(raw)
+// decodeObjects returns the objects in a file.
+func decodeObjects(raw []byte) ([]*unstructured.Unstructured, error) {
+	documents, err := objectfile.ReadDocuments(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -93,32 +93,32 @@ func (f *files) complete() error {
 	return nil
 }
 
-// lookAround returns commands that show the objects. The Targets may be on this machine, so `tree` needs the flag that
-// allows such Targets. The parameter `program` is the command that runs deployerkit.
-func (f *files) lookAround(program string) []string {
+// getCommands returns commands that show the objects, where program is the command that runs deployerkit. The Targets
+// may be on this machine, so `tree` needs the flag that allows such Targets.
+func (f *files) getCommands(program string) []string {
 	const tree = " tree %s --allow-private-hosts"
 	if f.item != nil {
 		key := f.item.Namespace + "/" + f.item.Name
 		return []string{program + " explain " + key, program + fmt.Sprintf(tree, key)}
 	}
 	var commands []string
-	for _, namespace := range slices.Sorted(maps.Keys(f.namespaces())) {
+	for _, namespace := range slices.Sorted(maps.Keys(f.listNamespaces())) {
 		commands = append(commands, program+fmt.Sprintf(tree, "--namespace="+namespace))
 	}
 	return commands
 }
 
-// program returns the command that runs deployerkit in another terminal. If deployerkit is not installed, it is a tool of
-// the module in the current directory.
-func program() string {
+// getProgram returns the command that runs deployerkit in another terminal. If deployerkit is not installed, it is a
+// tool of the module in the current directory.
+func getProgram() string {
 	if _, err := exec.LookPath("deployerkit"); err != nil {
 		return "go tool deployerkit"
 	}
 	return "deployerkit"
 }
 
-// namespaces returns the set of the namespaces of all objects.
-func (f *files) namespaces() map[string]bool {
+// listNamespaces returns the set of the namespaces of all objects.
+func (f *files) listNamespaces() map[string]bool {
 	all := map[string]bool{}
 	if f.item != nil {
 		all[f.item.Namespace] = true
@@ -142,7 +142,7 @@ func (f *files) fillTarget(kubeconfig []byte) error {
 		return fmt.Errorf("spec.config of the Target: %w", err)
 	}
 	for key, value := range content {
-		if value == kubeconfigHere {
+		if value == kubeconfigPlaceholder {
 			content[key] = string(kubeconfig)
 		}
 	}

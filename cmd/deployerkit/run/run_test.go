@@ -18,7 +18,7 @@ import (
 
 func TestWrongUsage(t *testing.T) {
 	const item = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\n"
-	valid, nameless := file(t, item+"metadata: {name: a}\nspec: {type: t}"), file(t, item+"spec: {type: t}")
+	valid, nameless := writeFile(t, item+"metadata: {name: a}\nspec: {type: t}"), writeFile(t, item+"spec: {type: t}")
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -31,12 +31,12 @@ func TestWrongUsage(t *testing.T) {
 		"no name":                {[]string{"--item=" + nameless, "--", "true"}, "--item: metadata.name: required"},
 		"file without a Target":  {[]string{"--item=" + valid, "--target=" + valid, "--", "true"}, "--target: "},
 		"missing Installation":   {[]string{"--installation=missing.yaml", "--", "true"}, "--installation: "},
-		"file without an object": {[]string{"--installation=" + file(t, "a: b"), "--", "true"}, "--installation: an object has no kind or no name"},
+		"file without an object": {[]string{"--installation=" + writeFile(t, "a: b"), "--", "true"}, "--installation: an object has no kind or no name"},
 		"empty input":            {[]string{"--item=-", "--", "true"}, "--item: -: is empty"},
 		"unknown flag":           {[]string{"--fancy"}, "unknown flag: --fancy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := Command()
+			cmd := NewCommand()
 			cmd.SilenceErrors = true
 			cmd.SetArgs(test.args)
 			cmd.SetIn(strings.NewReader(""))
@@ -50,14 +50,14 @@ func TestWrongUsage(t *testing.T) {
 
 func TestReadFiles(t *testing.T) {
 	o := &options{
-		target:       file(t, "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\nmetadata: {name: c}\nspec: {type: k, config: {kubeconfig: \"{kubeconfig}\", other: 1}}"),
-		installation: file(t, "# licence\n---\nkind: DataObject\nmetadata: {name: a, namespace: demo}\n---\nkind: Installation\nmetadata: {name: b}\n"),
+		target:       writeFile(t, "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\nmetadata: {name: c}\nspec: {type: k, config: {kubeconfig: \"{kubeconfig}\", other: 1}}"),
+		installation: writeFile(t, "# licence\n---\nkind: DataObject\nmetadata: {name: a, namespace: demo}\n---\nkind: Installation\nmetadata: {name: b}\n"),
 	}
 	f, err := readFiles(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]bool{"default": true, "demo": true}, f.namespaces()); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"default": true, "demo": true}, f.listNamespaces()); diff != "" {
 		t.Errorf("namespaces (-want, +got):\n%s", diff)
 	}
 	if len(f.objects) != 2 || f.objects[0].GetName() != "a" || f.objects[1].GetName() != "b" {
@@ -79,9 +79,9 @@ func TestPrintedCommandsAreComplete(t *testing.T) {
 			options options
 			want    []string
 		}{
-			"item": {options{item: file(t, item), target: file(t, target)}, []string{"x explain demo/a", "x tree demo/a --allow-private-hosts"}},
+			"item": {options{item: writeFile(t, item), target: writeFile(t, target)}, []string{"x explain demo/a", "x tree demo/a --allow-private-hosts"}},
 			"Installation": {
-				options{installation: file(t, "kind: Installation\nmetadata: {name: b, namespace: demo}\n"), target: file(t, target)},
+				options{installation: writeFile(t, "kind: Installation\nmetadata: {name: b, namespace: demo}\n"), target: writeFile(t, target)},
 				[]string{"x tree --namespace=demo --allow-private-hosts"},
 			},
 		} {
@@ -89,14 +89,14 @@ func TestPrintedCommandsAreComplete(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if diff := cmp.Diff(test.want, f.lookAround("x")); diff != "" {
+			if diff := cmp.Diff(test.want, f.getCommands("x")); diff != "" {
 				t.Errorf("%s: commands (-want, +got):\n%s", name, diff)
 			}
 		}
 	})
 }
 
-func TestShow(t *testing.T) {
+func TestPrintItems(t *testing.T) {
 	item := func(job, finished string, phase lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItem {
 		return lsv1alpha1.DeployItem{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "a"},
@@ -120,7 +120,7 @@ func TestShow(t *testing.T) {
 		{[]lsv1alpha1.DeployItem{item("2", "1", lsv1alpha1.DeployItemPhases.Succeeded)}, false, false},
 		{[]lsv1alpha1.DeployItem{failed}, true, true},
 	} {
-		finished, err := show(&out, step.items, shown)
+		finished, err := printItems(&out, step.items, shown)
 		if finished != step.finished || (err != nil) != step.failed {
 			t.Errorf("show(%v): got %t, %v, want %t and an error: %t", step.items, finished, err, step.finished, step.failed)
 		}
@@ -130,8 +130,8 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// file writes a file and returns its path.
-func file(t *testing.T, content string) string {
+// writeFile writes a file and returns its path.
+func writeFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -59,9 +59,9 @@ type options struct {
 	out, err    io.Writer
 }
 
-// Command returns the command `init`. If the command fails, it returns ErrUsage, an error of the file system, or an
+// NewCommand returns the command `init`. If the command fails, it returns ErrUsage, an error of the file system, or an
 // error of go mod tidy.
-func Command() *cobra.Command {
+func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use: "init TYPE --module PATH", Short: "Create the repository of a new deployer", Long: long, Example: example, SilenceUsage: true,
@@ -110,15 +110,15 @@ func (o *options) run(ctx context.Context) error {
 	if o.Replace != "" {
 		fmt.Fprintf(o.out, "go.mod replaces DeployerKit with the checkout %s.\n", o.Replace)
 	}
-	if err := o.tidy(ctx); err != nil {
+	if err := o.runGoModTidy(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.out, "Next, in %s: make test, make run. Then change config.go and deployer.go.\n", o.dir)
 	return nil
 }
 
-// tidy runs go mod tidy, which may download modules.
-func (o *options) tidy(ctx context.Context) error {
+// runGoModTidy runs go mod tidy, which may download modules.
+func (o *options) runGoModTidy(ctx context.Context) error {
 	beat := heartbeat.Start(o.err, o.err, func(elapsed time.Duration) string {
 		return fmt.Sprintf("init: go mod tidy is running, %s", elapsed)
 	})

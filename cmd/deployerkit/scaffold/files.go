@@ -30,7 +30,7 @@ var templates embed.FS
 // render returns the files of the project. It maps the path of each file to its content.
 func (p *project) render() (map[string]string, error) {
 	files := map[string]string{}
-	for _, dir := range p.directories() {
+	for _, dir := range p.templateDirs() {
 		err := fs.WalkDir(templates, dir, func(from string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
@@ -61,7 +61,7 @@ func (p *project) addChart(files map[string]string) error {
 		Name: p.Deployer, Description: "Deploys Landscaper's deploy items of type " + p.Type, Repository: "registry.example/" + p.Deployer,
 		Config: p.Group + "/v1alpha1", Rights: files["rbac.yaml"], Version: chart.Version, WorkersInFile: true,
 	}
-	made, err := c.Files()
+	made, err := c.RenderFiles()
 	for name, content := range made {
 		files[path.Join("chart", name)] = content
 	}

@@ -68,7 +68,7 @@ func (p *project) complete() error {
 	if _, known := licenses[p.License]; !known {
 		return fmt.Errorf("--license %q: want apache-2.0, mit or none", p.License)
 	}
-	p.Group, p.Name, p.Kind, p.Deployer = group, name, kindOf(name), name+"-deployer"
+	p.Group, p.Name, p.Kind, p.Deployer = group, name, toKind(name), name+"-deployer"
 	p.Target = p.Style != "plain"
 	if p.Owner == "" {
 		p.Owner = "The authors of " + p.Deployer
@@ -93,8 +93,8 @@ func checkModule(path string) error {
 	return nil
 }
 
-// kindOf converts a name to a kind: my-password becomes MyPassword.
-func kindOf(name string) string {
+// toKind converts a name to a kind: my-password becomes MyPassword.
+func toKind(name string) string {
 	var kind strings.Builder
 	for part := range strings.SplitSeq(name, "-") {
 		if part != "" {
@@ -115,8 +115,8 @@ func (p *project) Header() string {
 	return ""
 }
 
-// directories returns the directories with the templates of the project.
-func (p *project) directories() []string {
+// templateDirs returns the directories with the templates of the project.
+func (p *project) templateDirs() []string {
 	dirs := []string{path.Join(root, "common"), path.Join(root, p.Style)}
 	if p.Target {
 		dirs = append(dirs, path.Join(root, "targets"))

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -17,6 +18,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	// The packages that new repositories use: Go's test cache notices their changes only if this test imports them.
+	_ "github.com/deployerkit/deployerkit/conformance"
+	_ "github.com/deployerkit/deployerkit/declarative/declarativetest"
+	_ "github.com/deployerkit/deployerkit/deployermain"
+	_ "github.com/deployerkit/deployerkit/landscapertest"
+	_ "github.com/deployerkit/deployerkit/stategraph"
 )
 
 func TestWrongUsage(t *testing.T) {
@@ -69,7 +77,7 @@ func TestWrongUsage(t *testing.T) {
 func execute(t *testing.T, args ...string) error {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := Command()
+	cmd := NewCommand()
 	cmd.SilenceErrors = true
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
@@ -161,6 +169,45 @@ func TestNewChart(t *testing.T) {
 	}
 }
 
+// TestNewRepositoryCompiles compiles the programs and tests of the templates with the library as it is here. A
+// repository has the same dependencies as the library, so it uses its go.sum.
+func TestNewRepositoryCompiles(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, style := range styles {
+		t.Run(style, func(t *testing.T) {
+			t.Parallel()
+			p := &project{
+				Type: "example.org/my-password", Module: "example.org/password-deployer", Style: style, License: "none", Year: 2026,
+				source: source{Version: "v0.0.0", Replace: root},
+			}
+			if err := p.complete(); err != nil {
+				t.Fatal(err)
+			}
+			files, err := p.render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			files["go.sum"] = string(sums)
+			dir := filepath.Join(t.TempDir(), "repository")
+			if err := write(dir, files); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "vet", "./...")
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+			if output, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("go vet: %v\n%s", err, output)
+			}
+		})
+	}
+}
+
 // checkFiles requires that Go files are formatted, that manifests are YAML, and that no template delimiters are left.
 func checkFiles(t *testing.T, files map[string]string) {
 	t.Helper()
@@ -191,7 +238,7 @@ func checkFiles(t *testing.T, files map[string]string) {
 	}
 }
 
-func TestReleaseOf(t *testing.T) {
+func TestGetRelease(t *testing.T) {
 	self := debug.Module{Path: deployerKit, Version: "v1.2.3", Sum: "h1:x"}
 	local := debug.Module{Path: deployerKit, Version: "(devel)"}
 	replaced := self
@@ -207,7 +254,7 @@ func TestReleaseOf(t *testing.T) {
 		"replaced tool":  {&debug.BuildInfo{Main: debug.Module{Path: "example.org/a"}, Deps: []*debug.Module{&replaced}}, ""},
 		"another module": {&debug.BuildInfo{Main: debug.Module{Path: "example.org/a", Version: "v9.9.9", Sum: "h1:x"}}, ""},
 	} {
-		if got := releaseOf(test.info); got != test.want {
+		if got := getRelease(test.info); got != test.want {
 			t.Errorf("%s: releaseOf(...) is %q, want %q", name, got, test.want)
 		}
 	}

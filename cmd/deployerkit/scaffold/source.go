@@ -26,10 +26,10 @@ type source struct {
 // result is the release of this program or, for a development build, the checkout from which the program was built.
 func findSource(dir string, info *debug.BuildInfo) (source, error) {
 	if dir == "" {
-		if version := releaseOf(info); version != "" {
+		if version := getRelease(info); version != "" {
 			return source{Version: version}, nil
 		}
-		dir = checkout()
+		dir = getCheckoutDir()
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -43,9 +43,9 @@ func findSource(dir string, info *debug.BuildInfo) (source, error) {
 	return source{Version: "v0.0.0", Replace: modfile.AutoQuote(abs), sums: string(sums)}, err
 }
 
-// releaseOf returns the version of DeployerKit from which this program was built. It returns "" for a development
+// getRelease returns the version of DeployerKit from which this program was built. It returns "" for a development
 // build.
-func releaseOf(info *debug.BuildInfo) string {
+func getRelease(info *debug.BuildInfo) string {
 	if info == nil {
 		return ""
 	}
@@ -57,9 +57,9 @@ func releaseOf(info *debug.BuildInfo) string {
 	return ""
 }
 
-// checkout returns the directory with the source code of this program. If the program was built with -trimpath, the
-// result is not the path of a directory.
-func checkout() string {
+// getCheckoutDir returns the directory with the source code of this program. If the program was built with -trimpath,
+// the result is not the path of a directory.
+func getCheckoutDir() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }

@@ -7,6 +7,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -16,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/cmd/internal/clientflags"
-	"github.com/deployerkit/deployerkit/explain"
+	"github.com/deployerkit/deployerkit/internal/explain"
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -32,8 +33,8 @@ const example = `  deployerkit tree -n shop
   deployerkit tree shop/database --failed
   kubectl deployer tree database -o json`
 
-// patience is the maximum time that the command waits for a response of a target.
-const patience = 10 * time.Second
+// timeout is the maximum time that the command waits for a response of a target.
+const timeout = 10 * time.Second
 
 // options contains the values of the flags.
 type options struct {
@@ -44,8 +45,8 @@ type options struct {
 	policy targets.Policy
 }
 
-// Command returns the command `tree`.
-func Command() *cobra.Command {
+// NewCommand returns the command `tree`.
+func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use: "tree [NAME | NAMESPACE/NAME]", Short: "Show the objects that belong to an Installation or a deploy item",
@@ -62,7 +63,7 @@ func Command() *cobra.Command {
 
 // run reads the tree and prints it.
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	if err := clientflags.ValidFormat(o.output, clientflags.Text, clientflags.JSON); err != nil {
+	if err := clientflags.ValidateFormat(o.output, clientflags.Text, clientflags.JSON); err != nil {
 		return err
 	}
 	cfg, namespace, err := o.Config()
@@ -71,7 +72,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	}
 	name := ""
 	if len(args) > 0 {
-		if namespace, name, err = clientflags.Name(args[0], namespace); err != nil {
+		if namespace, name, err = clientflags.ParseName(args[0], namespace); err != nil {
 			return err
 		}
 	}
@@ -83,30 +84,33 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return "tree: waiting for the clusters, " + elapsed.String()
 	})
 	defer progress.Stop()
-	open, done := o.opener(cfg, c)
+	open, done := NewClientFactory(cfg, c, o.policy, nil)
 	defer done()
 	tree, err := explain.ReadTree(cmd.Context(), c, explain.TreeOptions{Namespace: namespace, Name: name, Open: open})
 	if err != nil {
 		return err
 	}
 	if o.failed {
-		tree.OnlyFailed()
+		tree.FilterFailed()
 	}
 	if o.output == clientflags.JSON {
 		return clientflags.Print(cmd.OutOrStdout(), o.output, tree)
 	}
-	_, err = fmt.Fprint(cmd.OutOrStdout(), tree.Text(explain.Style{Color: clientflags.IsTerminal()}))
+	_, err = fmt.Fprint(cmd.OutOrStdout(), tree.Format(explain.Style{Color: clientflags.IsTerminal()}))
 	return err
 }
 
-// opener returns a function that creates clients for Targets, with the same restrictions as in a deployer.
-func (o *options) opener(cfg *rest.Config, c client.Client) (open func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error), done func()) {
+// NewClientFactory returns a function that creates clients for Targets, with the same restrictions as in a deployer.
+// The parameter `wrap` wraps the transport of these clients; it may be nil. The caller must call `done`, which closes
+// all clients.
+func NewClientFactory(cfg *rest.Config, c client.Client, policy targets.Policy, wrap func(http.RoundTripper) http.RoundTripper) (open func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error), done func()) {
 	resolver := targets.NewResolver(c, clock.RealClock{}, 0)
 	pool := targets.NewPool(targets.PoolOptions{
-		Policy: o.policy, Resolver: resolver, Landscaper: cfg, LandscaperClient: c, GetTimeout: patience, ConnectTimeout: patience,
+		Policy: policy, Resolver: resolver, Landscaper: cfg, LandscaperClient: c, GetTimeout: timeout, ConnectTimeout: timeout,
+		WrapTransport: wrap,
 	})
 	return func(ctx context.Context, target *lsv1alpha1.Target) (client.Reader, func(), error) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		resolved, err := resolver.Resolve(ctx, target)
 		if err != nil {
 			cancel()

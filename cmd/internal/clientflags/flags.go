@@ -53,11 +53,11 @@ func (f *Flags) Config() (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("load kubeconfig: %w", err)
 	}
-	return quiet(cfg), namespace, nil
+	return withoutWarnings(cfg), namespace, nil
 }
 
-// HostConfig returns a config for the cluster in which the deployers run, or nil if no flag selects it.
-func (f *Flags) HostConfig() (*rest.Config, error) {
+// ConfigForHost returns a config for the cluster in which the deployers run, or nil if no flag selects it.
+func (f *Flags) ConfigForHost() (*rest.Config, error) {
 	if f.hostConfig == "" {
 		return nil, nil
 	}
@@ -65,12 +65,12 @@ func (f *Flags) HostConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--host-kubeconfig: %w", err)
 	}
-	return quiet(cfg), nil
+	return withoutWarnings(cfg), nil
 }
 
-// quiet returns a copy of a config. A client with this config is not throttled, and does not print warnings of the API
-// server.
-func quiet(cfg *rest.Config) *rest.Config {
+// withoutWarnings returns a copy of a config. A client with this config is not throttled, and does not print warnings
+// of the API server.
+func withoutWarnings(cfg *rest.Config) *rest.Config {
 	cfg.QPS, cfg.Burst = -1, 0
 	cfg.WarningHandler = rest.NoWarnings{}
 	return cfg
@@ -85,8 +85,9 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 }
 
-// Name splits an argument of the form NAMESPACE/NAME. If arg is only a name, Name returns the given namespace.
-func Name(arg, namespace string) (ns, name string, err error) {
+// ParseName splits an argument of the form NAMESPACE/NAME. If arg is only a name, ParseName returns the given
+// namespace.
+func ParseName(arg, namespace string) (ns, name string, err error) {
 	if before, after, found := strings.Cut(arg, "/"); found {
 		namespace, arg = before, after
 	}
@@ -120,8 +121,8 @@ func Print(w io.Writer, format string, value any) error {
 	return err
 }
 
-// ValidFormat returns an error for an unknown output format.
-func ValidFormat(format string, formats ...string) error {
+// ValidateFormat returns an error for an unknown output format.
+func ValidateFormat(format string, formats ...string) error {
 	if slices.Contains(formats, format) {
 		return nil
 	}

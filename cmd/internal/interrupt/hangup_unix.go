@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether one of the files is a terminal that was closed. The kernel sends SIGHUP only to the first
+// isClosed reports whether one of the files is a terminal that was closed. The kernel sends SIGHUP only to the first
 // process on the terminal, such as a shell or make, and make does not pass the signal on.
-func hungUp(files ...*os.File) bool {
+func isClosed(files ...*os.File) bool {
 	for _, file := range files {
 		info, err := file.Stat()
 		if err != nil || info.Mode()&os.ModeCharDevice == 0 {

@@ -18,10 +18,10 @@ const repeated = 2 * time.Second
 // terminalPoll is the interval at which a command checks whether its terminal was closed.
 const terminalPoll = time.Second
 
-// Context returns a context that is cancelled by Ctrl-C, SIGTERM, a closed terminal, and a write to a pipe that nothing
-// reads. The command then cleans up and returns. A further signal after two seconds ends the process at once, with
-// code 1. A signal that the parent process ignores, as nohup does with SIGHUP, stays ignored.
-func Context() context.Context {
+// NewContext returns a context that is cancelled by Ctrl-C, SIGTERM, a closed terminal, and a write to a pipe that
+// nothing reads. The command then cleans up and returns. A further signal after two seconds ends the process at once,
+// with code 1. A signal that the parent process ignores, as nohup does with SIGHUP, stays ignored.
+func NewContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -32,7 +32,7 @@ func Context() context.Context {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	if !signal.Ignored(syscall.SIGHUP) {
-		go watchTerminal(ctx, func() bool { return hungUp(os.Stdin, os.Stdout, os.Stderr) }, broken)
+		go watchTerminal(ctx, func() bool { return isClosed(os.Stdin, os.Stdout, os.Stderr) }, broken)
 	}
 	go watch(signals, broken, time.After, cancel, os.Exit)
 	return ctx

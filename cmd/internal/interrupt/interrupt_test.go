@@ -27,7 +27,7 @@ func TestWatchTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = write.Close()
-		if hungUp(read, null) {
+		if isClosed(read, null) {
 			t.Error("the end of a pipe counts as a closed terminal")
 		}
 	})

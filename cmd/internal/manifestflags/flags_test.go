@@ -48,7 +48,7 @@ func TestFlags(t *testing.T) {
 				"--allow-foreign-secrets", "--enable-oidc-targets", "--enable-self-targets", "--landscaper-audiences=a,b",
 				"--shared-kinds=Namespace,Issuer.cert-manager.io", "--adoption=always", "--clean-up-first",
 			},
-			want: manifest.Options{Strategy: "update", Recreate: true, Adoption: apply.AdoptAlways, CleanUpFirst: true, SharedKinds: []schema.GroupKind{{Kind: "Namespace"}, {Group: "cert-manager.io", Kind: "Issuer"}}, Targets: targets.Policy{
+			want: manifest.Options{Strategy: "update", Recreate: true, Adoption: apply.AdoptionAlways, CleanUpFirst: true, SharedKinds: []schema.GroupKind{{Kind: "Namespace"}, {Group: "cert-manager.io", Kind: "Issuer"}}, Targets: targets.Policy{
 				AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true,
 				EnableOIDC: true, EnableSelf: true, LandscaperAudiences: []string{"a", "b"},
 			}},
@@ -81,7 +81,8 @@ func TestEachTargetOptionHasFlag(t *testing.T) {
 	}
 }
 
-// TestLimits checks that the result of targets.GetLimitFlag for a limit is a flag that sets this limit, and no other one.
+// TestLimits checks that the result of targets.GetLimitFlag for a limit is a flag that sets this limit, and no other
+// one.
 func TestLimits(t *testing.T) {
 	for field := range reflect.TypeFor[targets.Limits]().Fields() {
 		t.Run(field.Name+" [F2]", func(t *testing.T) {

@@ -54,7 +54,7 @@ func Read(path string, stdin io.Reader, kind Kind, into any) error {
 
 // Decode decodes the content of a YAML or JSON file, which must contain exactly one object of the given kind.
 func Decode(body []byte, kind Kind, into any) error {
-	body, err := onlyDocument(body, kind.Noun)
+	body, err := readOnlyDocument(body, kind.Noun)
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func Decode(body []byte, kind Kind, into any) error {
 	return errors.Join(append(faults, err)...)
 }
 
-// onlyDocument returns the only document in a file as JSON. It returns an error if there is no document, or more than
-// one.
-func onlyDocument(body []byte, noun string) ([]byte, error) {
-	all, err := Documents(body)
+// readOnlyDocument returns the only document in a file as JSON. It returns an error if there is no document, or more
+// than one.
+func readOnlyDocument(body []byte, noun string) ([]byte, error) {
+	all, err := ReadDocuments(body)
 	switch {
 	case err != nil:
 		return nil, err
@@ -84,9 +84,9 @@ func onlyDocument(body []byte, noun string) ([]byte, error) {
 	return all[0], nil
 }
 
-// Documents returns the documents of a YAML or JSON file as JSON. It omits documents that contain only
+// ReadDocuments returns the documents of a YAML or JSON file as JSON. It omits documents that contain only
 // comments.
-func Documents(body []byte) (documents [][]byte, err error) {
+func ReadDocuments(body []byte) (documents [][]byte, err error) {
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body))); ; {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {

@@ -92,10 +92,10 @@ func readEach(v reflect.Value) ([]Object, error) {
 		}
 		out = append(out, part...)
 	}
-	return numbered(out), nil
+	return setPlaces(out), nil
 }
 
-func numbered(all []Object) []Object {
+func setPlaces(all []Object) []Object {
 	for i := range all {
 		all[i].Place = fmt.Sprintf("[%d]", i)
 	}
@@ -136,7 +136,7 @@ func readText(text []byte) ([]Object, error) {
 		}
 		body, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
-			return nil, fmt.Errorf("is not valid YAML: %s", yamlFault(err))
+			return nil, fmt.Errorf("is not valid YAML: %s", formatYAMLError(err))
 		}
 		if bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
 			continue // the document contains only comments
@@ -153,12 +153,12 @@ func readText(text []byte) ([]Object, error) {
 	case 1:
 		return out, nil
 	}
-	return numbered(out), nil
+	return setPlaces(out), nil
 }
 
-// yamlFault returns the location in an error, such as "line 3". It omits the rest of the text, which may contain values
-// of fields.
-func yamlFault(err error) string {
+// formatYAMLError returns the location in an error, such as "line 3". It omits the rest of the text, which may contain
+// values of fields.
+func formatYAMLError(err error) string {
 	text := err.Error()
 	_, text, found := strings.Cut(text, "line ")
 	line, _, _ := strings.Cut(text, ":")
@@ -181,7 +181,7 @@ func expand(all []Object) ([]Object, error) {
 	found := false
 	out := []Object{}
 	for _, m := range all {
-		if typed := m.typedItems(); typed != nil {
+		if typed := m.listTypedItems(); typed != nil {
 			return readEach(reflect.ValueOf(typed))
 		}
 		if !isList(m.Body) {
@@ -198,7 +198,7 @@ func expand(all []Object) ([]Object, error) {
 		}
 	}
 	if found {
-		return numbered(out), nil
+		return setPlaces(out), nil
 	}
 	return out, nil
 }
@@ -209,8 +209,9 @@ func isList(object map[string]any) bool {
 	return strings.HasSuffix(kind, "List") && lists.IsList(object)
 }
 
-// typedItems returns the items of a list in the form of a Go struct without a kind. It returns nil for any other object.
-func (m Object) typedItems() []runtime.Object {
+// listTypedItems returns the items of a list in the form of a Go struct without a kind. It returns nil for any other
+// object.
+func (m Object) listTypedItems() []runtime.Object {
 	if kind, _ := m.Body["kind"].(string); kind != "" || m.Source == nil || !meta.IsListType(m.Source) {
 		return nil
 	}
@@ -221,10 +222,9 @@ func (m Object) typedItems() []runtime.Object {
 	return items
 }
 
-// FillKind sets apiVersion and kind of a typed object if its kind is empty, as is usual for Go structs. The parameter
-// `types` is the scheme that maps Go types to kinds. If it is nil, the scheme of the built-in kinds is used. If the
-// scheme has several kinds for the type, FillKind uses the first kind for which the function `prefer` returns true, or
-// else the first kind.
+// FillKind sets apiVersion and kind of a typed object if its kind is empty, as is usual for Go structs. The scheme
+// types maps Go types to kinds. If types is nil, the scheme of the built-in kinds is used. If the scheme has several
+// kinds for the type, FillKind uses the first kind for which prefer returns true, or else the first kind.
 func (m Object) FillKind(types *runtime.Scheme, prefer func(schema.GroupVersionKind) bool) {
 	kind, hasKind := m.Body["kind"].(string)
 	if m.Source == nil || hasKind && kind != "" {

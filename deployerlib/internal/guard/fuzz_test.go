@@ -14,9 +14,9 @@ import (
 )
 
 // FuzzGuards passes two arbitrary statuses to every function of the package. No function may panic. Only the second
-// status may be changed. A second call of Protect or Bound must change nothing.
+// status may be changed. A second call of ResetProtected or LimitSize must change nothing.
 func FuzzGuards(f *testing.F) {
-	for _, status := range []*lsv1alpha1.DeployItemStatus{started(), vandal(), flooded(3, 50)} {
+	for _, status := range []*lsv1alpha1.DeployItemStatus{newStartedStatus(), newChangedStatus(), newLargeStatus(3, 50)} {
 		body, err := json.Marshal(status)
 		if err != nil {
 			f.Fatal(err)
@@ -32,30 +32,30 @@ func FuzzGuards(f *testing.F) {
 		}
 		was := b.DeepCopy()
 		ChangedProtectedField(&lsv1alpha1.DeployItem{Status: b}, &lsv1alpha1.DeployItem{Status: a})
-		OverwriteOutcome(&b, &a, contract.Decision{})
-		Protect(&b, &a)
+		CopyOutcome(&b, &a, contract.Decision{})
+		ResetProtected(&b, &a)
 		protected := a.DeepCopy()
-		Protect(&b, &a)
+		ResetProtected(&b, &a)
 		if diff := cmp.Diff(protected, &a); diff != "" {
 			t.Fatalf("protected again: %s", diff)
 		}
-		Bound(&a)
-		checkBounds(t, &a)
+		LimitSize(&a)
+		checkSize(t, &a)
 		if diff := cmp.Diff(was, &b); diff != "" {
 			t.Fatalf("the first status was changed: %s", diff)
 		}
 	})
 }
 
-// checkBounds requires that texts are small, and that Bound is idempotent.
-func checkBounds(t *testing.T, s *lsv1alpha1.DeployItemStatus) {
+// checkSize requires that texts are small, and that Bound is idempotent.
+func checkSize(t *testing.T, s *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	body, err := json.Marshal([]any{s.LastError, s.FirstError, s.LastErrors, s.Conditions})
-	if err != nil || len(body) > maxTexts+64 {
+	if err != nil || len(body) > maxTextSize+64 {
 		t.Fatalf("errors and conditions take %d bytes, %v", len(body), err)
 	}
 	again := s.DeepCopy()
-	Bound(again)
+	LimitSize(again)
 	if diff := cmp.Diff(s, again); diff != "" {
 		t.Fatalf("bound again: %s", diff)
 	}

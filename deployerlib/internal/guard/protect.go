@@ -8,12 +8,12 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Protect undoes the changes that user code (hooks and the deployer) must not make. The parameter `before` is the
-// status before user code ran, and the parameter `after` is the status that user code may have changed. Protect resets
-// these fields of the changed status: the job IDs and their times, deployItemPhase, observedGeneration,
-// lastReconcileTime, deployer, the error history and the library's own conditions. User code may write phase,
-// lastError, providerStatus, exportRef and all other conditions.
-func Protect(before, after *lsv1alpha1.DeployItemStatus) {
+// ResetProtected undoes the changes that user code (hooks and the deployer) must not make. The parameter `before` is
+// the status before user code ran, and the parameter `after` is the status that user code may have changed.
+// ResetProtected resets these fields of the changed status: the job IDs and their times, deployItemPhase,
+// observedGeneration, lastReconcileTime, deployer, the error history and the library's own conditions. User code may
+// write phase, lastError, providerStatus, exportRef and all other conditions.
+func ResetProtected(before, after *lsv1alpha1.DeployItemStatus) {
 	if before == nil || after == nil {
 		return
 	}
@@ -22,17 +22,17 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	after.TransitionTimes, after.DeployerPhase = b.TransitionTimes, b.DeployerPhase
 	after.ObservedGeneration, after.LastReconcileTime, after.Deployer = b.ObservedGeneration, b.LastReconcileTime, b.Deployer
 	after.FirstError, after.LastErrors = b.FirstError, b.LastErrors
-	restoreConditions(b, after)
+	resetConditions(b, after)
 }
 
-// OverwriteOutcome copies the library's conditions from the parameter `told`, which is the status of an outcome, to the
-// parameter `status`. Unless d is the decision about a background run, OverwriteOutcome also copies phase and
-// lastError. If told or status is nil, OverwriteOutcome does nothing.
+// CopyOutcome copies the library's conditions from the parameter `told`, which is the status of an outcome, to the
+// parameter `status`. Unless d is the decision about a background run, CopyOutcome also copies phase and
+// lastError. If told or status is nil, CopyOutcome does nothing.
 //
-// A write calls OverwriteOutcome when it is rebased onto a newer version of the item. The newer version may contain
-// values from an earlier attempt of the same run. Without OverwriteOutcome, the rebased changes would not overwrite
+// A write calls CopyOutcome when it is rebased onto a newer version of the item. The newer version may contain
+// values from an earlier attempt of the same run. Without CopyOutcome, the rebased changes would not overwrite
 // these values, because the changes contain only the fields in which the outcome differs from the older version.
-func OverwriteOutcome(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
+func CopyOutcome(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
 	if told == nil || status == nil {
 		return
 	}
@@ -40,18 +40,18 @@ func OverwriteOutcome(told, status *lsv1alpha1.DeployItemStatus, d contract.Deci
 	if !d.Background {
 		status.Phase, status.LastError = b.Phase, b.LastError
 	}
-	restoreConditions(b, status)
+	resetConditions(b, status)
 }
 
-// restoreConditions restores the library's conditions.
-func restoreConditions(before, after *lsv1alpha1.DeployItemStatus) {
-	for _, t := range contract.OwnConditions() {
-		after.Conditions = restoreCondition(before.Conditions, after.Conditions, t)
+// resetConditions restores the library's conditions.
+func resetConditions(before, after *lsv1alpha1.DeployItemStatus) {
+	for _, t := range contract.AllConditionTypes() {
+		after.Conditions = resetCondition(before.Conditions, after.Conditions, t)
 	}
 }
 
-// restoreCondition restores the condition of one type.
-func restoreCondition(before, after []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
+// resetCondition restores the condition of one type.
+func resetCondition(before, after []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
 	old, now := contract.GetCondition(before, t), contract.GetCondition(after, t)
 	switch {
 	case old == nil:

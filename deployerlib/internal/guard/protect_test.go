@@ -11,12 +11,12 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-func TestProtect(t *testing.T) {
+func TestResetProtected(t *testing.T) {
 	t.Parallel()
-	before, after, want, v := started(), vandal(), started(), vandal()
+	before, after, want, v := newStartedStatus(), newChangedStatus(), newStartedStatus(), newChangedStatus()
 	want.Phase, want.LastError, want.ProviderStatus, want.ExportReference = v.Phase, v.LastError, v.ProviderStatus, v.ExportReference
-	want.Conditions = []lsv1alpha1.Condition{before.Conditions[0], cond("Theirs", "True", 9), before.Conditions[1]}
-	Protect(before, after)
+	want.Conditions = []lsv1alpha1.Condition{before.Conditions[0], newCondition("Theirs", "True", 9), before.Conditions[1]}
+	ResetProtected(before, after)
 	if diff := cmp.Diff(want, after); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -24,15 +24,15 @@ func TestProtect(t *testing.T) {
 	if before.FirstError.Message == "changed" {
 		t.Error("before and after share memory")
 	}
-	Protect(nil, vandal())
-	Protect(vandal(), nil)
+	ResetProtected(nil, newChangedStatus())
+	ResetProtected(newChangedStatus(), nil)
 }
 
-// TestProtectConditions checks that each of the library's conditions is restored.
-func TestProtectConditions(t *testing.T) {
+// TestResetProtectedConditions checks that each of the library's conditions is restored.
+func TestResetProtectedConditions(t *testing.T) {
 	t.Parallel()
-	for _, ours := range contract.OwnConditions() {
-		theirs, mine, changed := cond("Theirs", "True", 9), cond(ours, "True", -2), cond(ours, "False", 9)
+	for _, ours := range contract.AllConditionTypes() {
+		theirs, mine, changed := newCondition("Theirs", "True", 9), newCondition(ours, "True", -2), newCondition(ours, "False", 9)
 		for name, tc := range map[string]struct{ before, after, want []lsv1alpha1.Condition }{
 			"changed": {[]lsv1alpha1.Condition{mine}, []lsv1alpha1.Condition{changed, theirs}, []lsv1alpha1.Condition{mine, theirs}},
 			"removed": {[]lsv1alpha1.Condition{mine}, []lsv1alpha1.Condition{theirs}, []lsv1alpha1.Condition{theirs, mine}},
@@ -42,7 +42,7 @@ func TestProtectConditions(t *testing.T) {
 				t.Parallel()
 				before, after := &lsv1alpha1.DeployItemStatus{Conditions: tc.before}, &lsv1alpha1.DeployItemStatus{Conditions: tc.after}
 				shared := after.DeepCopy().Conditions
-				Protect(before, after)
+				ResetProtected(before, after)
 				if diff := cmp.Diff(tc.want, after.Conditions); diff != "" {
 					t.Errorf("-want +got\n%s", diff)
 				}
@@ -54,28 +54,28 @@ func TestProtectConditions(t *testing.T) {
 	}
 }
 
-// TestOverwriteOutcome checks that OverwriteOutcome changes only the fields that the library sets, and that it replaces
+// TestCopyOutcome checks that CopyOutcome changes only the fields that the library sets, and that it replaces
 // the values of an earlier attempt in these fields.
-func TestOverwriteOutcome(t *testing.T) {
+func TestCopyOutcome(t *testing.T) {
 	outcome := func() *lsv1alpha1.DeployItemStatus {
 		return &lsv1alpha1.DeployItemStatus{
-			Phase: "Progressing", LastError: lastErr("Reconcile", "outcome", 1, 1), ExportReference: &lsv1alpha1.ObjectReference{Name: "outcome"},
-			Conditions: []lsv1alpha1.Condition{cond(contract.ConditionDeployed, "True", 1)},
+			Phase: "Progressing", LastError: newError("Reconcile", "outcome", 1, 1), ExportReference: &lsv1alpha1.ObjectReference{Name: "outcome"},
+			Conditions: []lsv1alpha1.Condition{newCondition(contract.ConditionDeployed, "True", 1)},
 		}
 	}
 	for name, background := range map[string]bool{"a job": false, "a background run": true} {
 		t.Run(name, func(t *testing.T) {
-			want := vandal()
-			want.Conditions = []lsv1alpha1.Condition{cond("Theirs", "True", 9), cond(contract.ConditionDeployed, "True", 1)}
+			want := newChangedStatus()
+			want.Conditions = []lsv1alpha1.Condition{newCondition("Theirs", "True", 9), newCondition(contract.ConditionDeployed, "True", 1)}
 			if !background {
 				want.Phase, want.LastError = outcome().Phase, outcome().LastError
 			}
-			from, got := outcome(), vandal()
+			from, got := outcome(), newChangedStatus()
 			got.Phase = "Theirs"
 			if background {
 				want.Phase = "Theirs"
 			}
-			OverwriteOutcome(from, got, contract.Decision{Background: background})
+			CopyOutcome(from, got, contract.Decision{Background: background})
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -84,6 +84,6 @@ func TestOverwriteOutcome(t *testing.T) {
 			}
 		})
 	}
-	OverwriteOutcome(nil, vandal(), contract.Decision{})
-	OverwriteOutcome(outcome(), nil, contract.Decision{})
+	CopyOutcome(nil, newChangedStatus(), contract.Decision{})
+	CopyOutcome(outcome(), nil, contract.Decision{})
 }

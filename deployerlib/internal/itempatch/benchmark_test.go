@@ -17,7 +17,7 @@ import (
 func BenchmarkDiff(b *testing.B) {
 	for _, size := range []int{1 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("config of %d KiB", size>>10), func(b *testing.B) {
-			base := item(func(di *lsv1alpha1.DeployItem) {
+			base := newItem(func(di *lsv1alpha1.DeployItem) {
 				raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"C","text":%q}`, strings.Repeat("x", size))
 				di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(raw)}
 			})

@@ -29,24 +29,24 @@ type Changes struct {
 	Version string
 }
 
-// Empty reports whether there is nothing to send.
-func (c Changes) Empty() bool { return c.Metadata == nil && c.Status == nil }
+// IsEmpty reports whether there is nothing to send.
+func (c Changes) IsEmpty() bool { return c.Metadata == nil && c.Status == nil }
 
-// On applies the changes to a copy of the item and returns the copy. The copy has the same Go type and resourceVersion
-// as the item. On does not change its argument and sends no request.
-func (c Changes) On(item client.Object) (client.Object, error) {
-	body, err := bodyOf(item)
+// ApplyTo applies the changes to a copy of the item and returns the copy. The copy has the same Go type and
+// resourceVersion as the item. On does not change its argument and sends no request.
+func (c Changes) ApplyTo(item client.Object) (client.Object, error) {
+	body, err := toBody(item)
 	if err != nil {
 		return nil, err
 	}
-	return patching.ObjectOf(item, jsondiff.ApplyMergePatch(jsondiff.ApplyMergePatch(body, c.metadata()), c.status()))
+	return patching.ToObject(item, jsondiff.ApplyMergePatch(jsondiff.ApplyMergePatch(body, c.getMetadataPatch()), c.getStatusPatch()))
 }
 
-// metadata and status return the merge patches without the resourceVersion.
-func (c Changes) metadata() map[string]any { return patchOf(fieldMetadata, c.Metadata) }
-func (c Changes) status() map[string]any   { return patchOf(fieldStatus, c.Status) }
+// getMetadataPatch and status return the merge patches without the resourceVersion.
+func (c Changes) getMetadataPatch() map[string]any { return newFieldPatch(fieldMetadata, c.Metadata) }
+func (c Changes) getStatusPatch() map[string]any   { return newFieldPatch(fieldStatus, c.Status) }
 
-func patchOf(key string, change map[string]any) map[string]any {
+func newFieldPatch(key string, change map[string]any) map[string]any {
 	if change == nil {
 		return nil
 	}
@@ -62,13 +62,13 @@ func patchOf(key string, change map[string]any) map[string]any {
 func Send(ctx context.Context, c client.Client, item client.Object, changes Changes) (Changes, error) {
 	left := changes
 	if left.Status != nil {
-		if err := patching.Write(ctx, c, item, fieldStatus, left.Version, left.status()); err != nil {
+		if err := patching.Write(ctx, c, item, fieldStatus, left.Version, left.getStatusPatch()); err != nil {
 			return left, err
 		}
 		left.Status, left.Version = nil, item.GetResourceVersion()
 	}
 	if left.Metadata != nil {
-		if err := patching.Write(ctx, c, item, "", left.Version, left.metadata()); err != nil {
+		if err := patching.Write(ctx, c, item, "", left.Version, left.getMetadataPatch()); err != nil {
 			return left, err
 		}
 		left.Metadata, left.Version = nil, item.GetResourceVersion()
@@ -76,10 +76,10 @@ func Send(ctx context.Context, c client.Client, item client.Object, changes Chan
 	return left, nil
 }
 
-// Fence checks that the API server still stores the given version of the item. To do so, it sends a write that changes
-// nothing and causes no watch event. If the API server stores a newer version, the error is a conflict
+// CheckStored checks that the API server still stores the given version of the item. To do so, it sends a write that
+// changes nothing and causes no watch event. If the API server stores a newer version, the error is a conflict
 // (apierrors.IsConflict). The response is stored in the parameter `item`.
-func Fence(ctx context.Context, c client.Client, item client.Object) error {
+func CheckStored(ctx context.Context, c client.Client, item client.Object) error {
 	if item.GetResourceVersion() == "" {
 		return errNoResourceVersion
 	}

@@ -8,11 +8,11 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// TestChangesOnFresh checks that changes can be applied to a newer version of the item, and that Diff can compare the
-// result with that version.
-func TestChangesOnFresh(t *testing.T) {
-	wanted := item(both, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished = "job" })
-	changes := mustDiff(t, item(), wanted)
+// TestChangesApplyToFreshItem checks that changes can be applied to a newer version of the item, and that Diff can
+// compare the result with that version.
+func TestChangesApplyToFreshItem(t *testing.T) {
+	wanted := newItem(changeBoth, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished = "job" })
+	changes := mustDiff(t, newItem(), wanted)
 	version := func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "9" }
 	cases := map[string]struct {
 		reason           string
@@ -21,7 +21,7 @@ func TestChangesOnFresh(t *testing.T) {
 	}{
 		"changes of other clients are kept": {
 			"only our keys travel",
-			item(version, func(di *lsv1alpha1.DeployItem) {
+			newItem(version, func(di *lsv1alpha1.DeployItem) {
 				di.Labels = map[string]string{"foreign": "1"}
 				di.Status.JobID = "job"
 			}),
@@ -30,7 +30,7 @@ func TestChangesOnFresh(t *testing.T) {
 		},
 		"changes that are already stored are omitted [Kx3]": {
 			"what was applied is not applied again",
-			item(version, both),
+			newItem(version, changeBoth),
 			``,
 			`{"metadata":{"resourceVersion":"9"},"status":{"jobIDFinished":"job"}}`,
 		},
@@ -38,24 +38,24 @@ func TestChangesOnFresh(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.fresh.DeepCopy()
-			made, err := changes.On(tc.fresh)
+			made, err := changes.ApplyTo(tc.fresh)
 			if err != nil {
 				t.Fatalf("On: %v", err)
 			}
 			got := mustDiff(t, tc.fresh, made)
-			wantJSON(t, tc.reason+": metadata", tc.metadata, metadataJSON(t, got))
-			wantJSON(t, tc.reason+": status", tc.status, statusJSON(t, got))
-			assertUntouched(t, before, tc.fresh)
+			expectJSON(t, tc.reason+": metadata", tc.metadata, encodeMetadata(t, got))
+			expectJSON(t, tc.reason+": status", tc.status, encodeStatus(t, got))
+			assertUnchanged(t, before, tc.fresh)
 		})
 	}
 }
 
-// TestChangesOnAnotherVersion checks that On returns an object with the resourceVersion of its argument, not with the
-// resourceVersion of the object from which the changes were computed.
-func TestChangesOnAnotherVersion(t *testing.T) {
-	wanted := item(both)
-	changes := mustDiff(t, item(), wanted)
-	out, err := changes.On(item(func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "9" }))
+// TestChangesApplyToAnotherVersion checks that On returns an object with the resourceVersion of its argument, not with
+// the resourceVersion of the object from which the changes were computed.
+func TestChangesApplyToAnotherVersion(t *testing.T) {
+	wanted := newItem(changeBoth)
+	changes := mustDiff(t, newItem(), wanted)
+	out, err := changes.ApplyTo(newItem(func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "9" }))
 	if err != nil || out.GetResourceVersion() != "9" || out.GetLabels()["new"] != "1" {
 		t.Errorf("On() = %v, %v", out, err)
 	}

@@ -25,13 +25,13 @@ const (
 // These are the fields of metadata that Diff sends, and the fields that identify the object. All other fields belong to
 // the API server and are ignored.
 var (
-	metadataMaps  = []string{"labels", "annotations"}
-	metadataLists = []string{"finalizers", "ownerReferences"}
-	identity      = []string{"name", "namespace", "uid"}
+	metadataMaps   = []string{"labels", "annotations"}
+	metadataLists  = []string{"finalizers", "ownerReferences"}
+	identityFields = []string{"name", "namespace", "uid"}
 )
 
-// untouchable is the text of the error for a difference in a field that patches cannot change.
-const untouchable = "must not change; only labels, annotations, finalizers, ownerReferences and status can be written"
+// immutableReason is the text of the error for a difference in a field that patches cannot change.
+const immutableReason = "must not change; only labels, annotations, finalizers, ownerReferences and status can be written"
 
 // Diff returns the changes that convert the item `base` to the item `wanted`: a metadata patch (labels, annotations,
 // finalizers, ownerReferences) and a status patch. The item `base` is the item as it was read. The patches contain the
@@ -50,15 +50,15 @@ func Diff(base, wanted client.Object) (Changes, error) {
 			base, wanted = withoutEqualParts(b, w)
 		}
 	}
-	have, err := bodyOf(base)
+	have, err := toBody(base)
 	if err != nil {
 		return Changes{}, err
 	}
-	want, err := bodyOf(wanted)
+	want, err := toBody(wanted)
 	if err != nil {
 		return Changes{}, err
 	}
-	if err := checkUntouched(have, want); err != nil {
+	if err := checkImmutable(have, want); err != nil {
 		return Changes{}, err
 	}
 	out := Changes{Version: base.GetResourceVersion(), Metadata: diffMetadata(jsondiff.ObjectAt(have, fieldMetadata), jsondiff.ObjectAt(want, fieldMetadata))}
@@ -67,8 +67,8 @@ func Diff(base, wanted client.Object) (Changes, error) {
 			return Changes{}, &jsondiff.FieldError{Path: fieldStatus, Reason: fmt.Sprintf("is not an object but %T", status)}
 		}
 	}
-	out.Status = orNil(diffStatusOf(base)(jsondiff.ObjectAt(have, fieldStatus), jsondiff.ObjectAt(want, fieldStatus)))
-	if out.Version == "" && !out.Empty() {
+	out.Status = emptyToNil(getStatusDiff(base)(jsondiff.ObjectAt(have, fieldStatus), jsondiff.ObjectAt(want, fieldStatus)))
+	if out.Version == "" && !out.IsEmpty() {
 		return Changes{}, errNoResourceVersion
 	}
 	return out, nil
@@ -100,31 +100,31 @@ func withoutSpec(item *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	return out
 }
 
-// bodyOf returns the JSON body of an item, without explicit nulls inside objects.
-func bodyOf(obj client.Object) (map[string]any, error) {
+// toBody returns the JSON body of an item, without explicit nulls inside objects.
+func toBody(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return patching.Encode(u.Object)
 	}
 	return patching.Encode(obj)
 }
 
-// checkUntouched returns an error for differences in fields that Diff does not send.
-func checkUntouched(base, wanted map[string]any) error {
+// checkImmutable returns an error for differences in fields that Diff does not send.
+func checkImmutable(base, wanted map[string]any) error {
 	baseMeta, wantedMeta := jsondiff.ObjectAt(base, fieldMetadata), jsondiff.ObjectAt(wanted, fieldMetadata)
-	for _, key := range identity {
+	for _, key := range identityFields {
 		if !jsondiff.Equal(baseMeta[key], wantedMeta[key]) {
-			return &jsondiff.FieldError{Path: jsondiff.PathOf(fieldMetadata, key), Reason: untouchable}
+			return &jsondiff.FieldError{Path: jsondiff.PathOf(fieldMetadata, key), Reason: immutableReason}
 		}
 	}
-	if found := jsondiff.Diff(rest(base, wanted), rest(wanted, base)); len(found) > 0 {
-		return &jsondiff.FieldError{Path: found[0].Path.String(), Reason: untouchable}
+	if found := jsondiff.Diff(withoutPatchedFields(base, wanted), withoutPatchedFields(wanted, base)); len(found) > 0 {
+		return &jsondiff.FieldError{Path: found[0].Path.String(), Reason: immutableReason}
 	}
 	return nil
 }
 
-// rest returns a copy of body without metadata and status. If the parameter `other` has no apiVersion or no kind, the
-// copy does not contain that field either, because typed objects often lack both fields.
-func rest(body, other map[string]any) map[string]any {
+// withoutPatchedFields returns a copy of body without metadata and status. If the parameter `other` has no apiVersion
+// or no kind, the copy does not contain that field either, because typed objects often lack both fields.
+func withoutPatchedFields(body, other map[string]any) map[string]any {
 	out := maps.Clone(body)
 	delete(out, fieldMetadata)
 	delete(out, fieldStatus)
@@ -154,10 +154,10 @@ func diffMetadata(base, wanted map[string]any) map[string]any {
 			out[key] = want
 		}
 	}
-	return orNil(out)
+	return emptyToNil(out)
 }
 
-func orNil(patch map[string]any) map[string]any {
+func emptyToNil(patch map[string]any) map[string]any {
 	if len(patch) == 0 {
 		return nil
 	}

@@ -77,17 +77,17 @@ func TestDiffUnstructured(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			base, wanted := thing(t, tc.base), thing(t, tc.wanted)
+			base, wanted := newObject(t, tc.base), newObject(t, tc.wanted)
 			wanted.SetResourceVersion("8")
 			before := [2]client.Object{base.DeepCopy(), wanted.DeepCopy()}
 			changes := mustDiff(t, base, wanted)
-			wantJSON(t, tc.reason+": metadata", tc.metadata, metadataJSON(t, changes))
-			wantJSON(t, tc.reason+": status", tc.status, statusJSON(t, changes))
-			if got, want := changes.Empty(), tc.metadata == "" && tc.status == ""; got != want {
+			expectJSON(t, tc.reason+": metadata", tc.metadata, encodeMetadata(t, changes))
+			expectJSON(t, tc.reason+": status", tc.status, encodeStatus(t, changes))
+			if got, want := changes.IsEmpty(), tc.metadata == "" && tc.status == ""; got != want {
 				t.Errorf("Empty() = %t, want %t", got, want)
 			}
-			assertUntouched(t, before[0], base)
-			assertUntouched(t, before[1], wanted)
+			assertUnchanged(t, before[0], base)
+			assertUnchanged(t, before[1], wanted)
 		})
 	}
 }
@@ -100,19 +100,19 @@ func TestDiffRejectsChangesOfOtherFields(t *testing.T) {
 		base, wanted client.Object
 		path         string
 	}{
-		"value in config": {item(config(`{"foo":1}`)), item(config(`{"foo":2}`)), "spec.config.foo"},
-		"new key":         {item(config(`{}`)), item(config(`{"foo":{"x":2}}`)), "spec.config.foo"},
-		"removed key":     {item(config(`{"a/b":1}`)), item(config(`{}`)), `spec.config["a/b"]`},
-		"list item":       {item(config(`{"l":[1,{"x":1}]}`)), item(config(`{"l":[1,{"x":2}]}`)), "spec.config.l[1].x"},
-		"list length":     {item(config(`{"l":[1]}`)), item(config(`{"l":[1,2]}`)), "spec.config.l"},
+		"value in config": {newItem(config(`{"foo":1}`)), newItem(config(`{"foo":2}`)), "spec.config.foo"},
+		"new key":         {newItem(config(`{}`)), newItem(config(`{"foo":{"x":2}}`)), "spec.config.foo"},
+		"removed key":     {newItem(config(`{"a/b":1}`)), newItem(config(`{}`)), `spec.config["a/b"]`},
+		"list item":       {newItem(config(`{"l":[1,{"x":1}]}`)), newItem(config(`{"l":[1,{"x":2}]}`)), "spec.config.l[1].x"},
+		"list length":     {newItem(config(`{"l":[1]}`)), newItem(config(`{"l":[1,2]}`)), "spec.config.l"},
 		"first of several": {
-			item(), item(config(`{}`), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "x" }), "spec.config.apiVersion",
+			newItem(), newItem(config(`{}`), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "x" }), "spec.config.apiVersion",
 		},
-		"name":                 {item(), item(func(di *lsv1alpha1.DeployItem) { di.Name = "other" }), "metadata.name"},
-		"namespace":            {item(), item(func(di *lsv1alpha1.DeployItem) { di.Namespace = "other" }), "metadata.namespace"},
-		"uid":                  {item(), item(func(di *lsv1alpha1.DeployItem) { di.UID = "other" }), "metadata.uid"},
+		"name":                 {newItem(), newItem(func(di *lsv1alpha1.DeployItem) { di.Name = "other" }), "metadata.name"},
+		"namespace":            {newItem(), newItem(func(di *lsv1alpha1.DeployItem) { di.Namespace = "other" }), "metadata.namespace"},
+		"uid":                  {newItem(), newItem(func(di *lsv1alpha1.DeployItem) { di.UID = "other" }), "metadata.uid"},
 		"data of another kind": {&corev1.Secret{Data: map[string][]byte{"k": []byte("SECRET")}}, &corev1.Secret{}, "data"},
-		"kind":                 {thing(t, `{}`), withKind(thing(t, `{}`), "Other"), "kind"},
+		"kind":                 {newObject(t, `{}`), withKind(newObject(t, `{}`), "Other"), "kind"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestDiffRejectsChangesOfOtherFields(t *testing.T) {
 			if !errors.As(err, &fieldErr) || fieldErr.Path != tc.path {
 				t.Fatalf("Diff() error = %v, want a FieldError at %s", err, tc.path)
 			}
-			if !changes.Empty() {
+			if !changes.IsEmpty() {
 				t.Errorf("changes beside the error: %+v", changes)
 			}
 		})
@@ -129,36 +129,36 @@ func TestDiffRejectsChangesOfOtherFields(t *testing.T) {
 }
 
 func TestDiffErrors(t *testing.T) {
-	broken := item(func(di *lsv1alpha1.DeployItem) {
+	broken := newItem(func(di *lsv1alpha1.DeployItem) {
 		di.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{`)}
 	})
 	noVersion := func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "" }
 	changed := func(di *lsv1alpha1.DeployItem) { di.Status.Phase = "Init" }
 	cases := map[string]struct{ base, wanted client.Object }{
-		"invalid JSON in the base object":    {broken, item()},
-		"invalid JSON in the desired object": {item(), broken},
-		"status that is not an object":       {thing(t, `{}`), thing(t, `{"status":[]}`)},
-		"changes without resourceVersion":    {item(noVersion), item(changed)},
+		"invalid JSON in the base object":    {broken, newItem()},
+		"invalid JSON in the desired object": {newItem(), broken},
+		"status that is not an object":       {newObject(t, `{}`), newObject(t, `{"status":[]}`)},
+		"changes without resourceVersion":    {newItem(noVersion), newItem(changed)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if changes, err := itempatch.Diff(tc.base, tc.wanted); err == nil || !changes.Empty() {
+			if changes, err := itempatch.Diff(tc.base, tc.wanted); err == nil || !changes.IsEmpty() {
 				t.Errorf("Diff() = %+v, %v, want no changes and an error", changes, err)
 			}
 		})
 	}
 	t.Run("Diff without changes needs no resourceVersion", func(t *testing.T) {
-		if changes, err := itempatch.Diff(item(noVersion), item(noVersion)); err != nil || !changes.Empty() {
+		if changes, err := itempatch.Diff(newItem(noVersion), newItem(noVersion)); err != nil || !changes.IsEmpty() {
 			t.Errorf("Diff() = %+v, %v, want nothing", changes, err)
 		}
 	})
 }
 
 func TestDiffTypedIgnoresMissingTypeMeta(t *testing.T) {
-	base := item(func(di *lsv1alpha1.DeployItem) {
+	base := newItem(func(di *lsv1alpha1.DeployItem) {
 		di.TypeMeta = metav1.TypeMeta{APIVersion: "landscaper.gardener.cloud/v1alpha1", Kind: "DeployItem"}
 	})
-	if changes := mustDiff(t, base, item()); !changes.Empty() {
+	if changes := mustDiff(t, base, newItem()); !changes.IsEmpty() {
 		t.Errorf("changes = %+v, want none", changes)
 	}
 }
@@ -171,6 +171,6 @@ func withKind(u *unstructured.Unstructured, kind string) *unstructured.Unstructu
 // TestDiffEmptiedList tests an empty list. An unstructured object may contain an empty list, but the JSON encoding of a
 // Go type omits empty lists.
 func TestDiffEmptiedList(t *testing.T) {
-	base, wanted := thing(t, `{"metadata":{"finalizers":["a/b"]}}`), thing(t, `{"metadata":{"finalizers":[]}}`)
-	wantJSON(t, "metadata", `{"metadata":{"finalizers":null,"resourceVersion":"7"}}`, metadataJSON(t, mustDiff(t, base, wanted)))
+	base, wanted := newObject(t, `{"metadata":{"finalizers":["a/b"]}}`), newObject(t, `{"metadata":{"finalizers":[]}}`)
+	expectJSON(t, "metadata", `{"metadata":{"finalizers":null,"resourceVersion":"7"}}`, encodeMetadata(t, mustDiff(t, base, wanted)))
 }

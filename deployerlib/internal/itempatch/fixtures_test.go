@@ -22,8 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
-// item returns a DeployItem as the API server returns it before a deployer has processed it.
-func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+// newItem returns a DeployItem as the API server returns it before a deployer has processed it.
+func newItem(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", ResourceVersion: "7"},
 		Spec: lsv1alpha1.DeployItemSpec{
@@ -37,8 +37,8 @@ func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// thing returns an unstructured object with the members of the given JSON object.
-func thing(t *testing.T, members string) *unstructured.Unstructured {
+// newObject returns an unstructured object with the members of the given JSON object.
+func newObject(t *testing.T, members string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := json.Unmarshal([]byte(members), &u.Object); err != nil {
@@ -52,8 +52,8 @@ func thing(t *testing.T, members string) *unstructured.Unstructured {
 	return u
 }
 
-// calls contains the number and the bodies of the patches that the fake API has received.
-type calls struct {
+// requestLog contains the number and the bodies of the patches that the fake API has received.
+type requestLog struct {
 	main, status atomic.Int32
 	bodies       []string
 	types        []types.PatchType
@@ -62,7 +62,7 @@ type calls struct {
 	mainErr, statusErr error
 }
 
-func (c *calls) note(t *testing.T, obj client.Object, p client.Patch) {
+func (c *requestLog) record(t *testing.T, obj client.Object, p client.Patch) {
 	t.Helper()
 	data, err := p.Data(obj)
 	if err != nil {
@@ -74,19 +74,19 @@ func (c *calls) note(t *testing.T, obj client.Object, p client.Patch) {
 
 // newClient returns a client of a fake API that contains the given objects. It also returns the calls that the fake API
 // records.
-func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
+func newClient(t *testing.T, objects ...client.Object) (client.Client, *requestLog) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatalf("scheme: %v", err)
 	}
-	count := &calls{}
+	count := &requestLog{}
 	return fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(objects...).WithStatusSubresource(&lsv1alpha1.DeployItem{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 				count.main.Add(1)
-				count.note(t, obj, p)
+				count.record(t, obj, p)
 				if count.mainErr != nil {
 					return count.mainErr
 				}
@@ -94,7 +94,7 @@ func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				count.status.Add(1)
-				count.note(t, obj, p)
+				count.record(t, obj, p)
 				if count.statusErr != nil {
 					return count.statusErr
 				}
@@ -112,15 +112,15 @@ func mustDiff(t *testing.T, base, wanted client.Object) itempatch.Changes {
 	return changes
 }
 
-func wantJSON(t *testing.T, what, want string, got []byte) {
+func expectJSON(t *testing.T, what, want string, got []byte) {
 	t.Helper()
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
-// metadataJSON and statusJSON return the bodies that are sent to the two endpoints.
-func metadataJSON(t *testing.T, changes itempatch.Changes) []byte {
+// encodeMetadata and encodeStatus return the bodies that are sent to the two endpoints.
+func encodeMetadata(t *testing.T, changes itempatch.Changes) []byte {
 	t.Helper()
 	if changes.Metadata == nil {
 		return nil
@@ -130,7 +130,7 @@ func metadataJSON(t *testing.T, changes itempatch.Changes) []byte {
 	return marshal(t, map[string]any{"metadata": metadata})
 }
 
-func statusJSON(t *testing.T, changes itempatch.Changes) []byte {
+func encodeStatus(t *testing.T, changes itempatch.Changes) []byte {
 	t.Helper()
 	if changes.Status == nil {
 		return nil

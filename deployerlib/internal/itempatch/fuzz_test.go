@@ -28,11 +28,11 @@ func FuzzDiff(f *testing.F) {
 		f.Add([]byte(s[0]), []byte(s[1]), s[2])
 	}
 	f.Fuzz(func(t *testing.T, baseStatus, wantedStatus []byte, key string) {
-		base, ok := fuzzThing(baseStatus, map[string]any{"keep": "1", "gone": "1"}, []any{"a/b"})
+		base, ok := newFuzzObject(baseStatus, map[string]any{"keep": "1", "gone": "1"}, []any{"a/b"})
 		if !ok {
 			return
 		}
-		wanted, ok := fuzzThing(wantedStatus, map[string]any{"keep": "1", key: "2"}, []any{"c/d", key})
+		wanted, ok := newFuzzObject(wantedStatus, map[string]any{"keep": "1", key: "2"}, []any{"c/d", key})
 		if !ok {
 			return
 		}
@@ -40,8 +40,8 @@ func FuzzDiff(f *testing.F) {
 		if err != nil {
 			t.Fatalf("Diff: %v", err)
 		}
-		got := encodeThing(t, base)
-		for _, p := range [][]byte{metadataJSON(t, changes), statusJSON(t, changes)} {
+		got := encodeObject(t, base)
+		for _, p := range [][]byte{encodeMetadata(t, changes), encodeStatus(t, changes)} {
 			if p == nil {
 				continue
 			}
@@ -53,10 +53,10 @@ func FuzzDiff(f *testing.F) {
 		if err := json.Unmarshal(got, &result.Object); err != nil {
 			t.Fatalf("result: %v", err)
 		}
-		if want, got := normal(t, wanted), normal(t, result); !reflect.DeepEqual(want, got) { // cmp is slow for deep lists
+		if want, got := normalize(t, wanted), normalize(t, result); !reflect.DeepEqual(want, got) { // cmp is slow for deep lists
 			t.Errorf("patched base differs from wanted (-wanted +got):\n%s", cmp.Diff(want, got))
 		}
-		if again, err := itempatch.Diff(result, wanted); err != nil || !again.Empty() {
+		if again, err := itempatch.Diff(result, wanted); err != nil || !again.IsEmpty() {
 			t.Errorf("Diff() after the patch = %v %v, %v, want nothing", again.Metadata, again.Status, err)
 		}
 	})
@@ -75,7 +75,7 @@ func FuzzForeign(f *testing.F) {
 		}
 		thing := func(ours, theirs any, label string) *unstructured.Unstructured {
 			body, _ := json.Marshal(map[string]any{"own": ours, "other": theirs, key + "-foreign": theirs})
-			made, _ := fuzzThing(body, map[string]any{"own": label, key + "-foreign": "x"}, []any{"a/b"})
+			made, _ := newFuzzObject(body, map[string]any{"own": label, key + "-foreign": "x"}, []any{"a/b"})
 			return made
 		}
 		base, wanted, stored := thing(was, was, "1"), thing(we, was, "2"), thing(was, they, "1")
@@ -84,9 +84,9 @@ func FuzzForeign(f *testing.F) {
 		if err != nil {
 			t.Fatalf("Diff: %v", err)
 		}
-		got, want := encodeThing(t, stored), thing(we, they, "2")
+		got, want := encodeObject(t, stored), thing(we, they, "2")
 		want.SetAnnotations(map[string]string{key + "x": "theirs"})
-		for _, p := range [][]byte{metadataJSON(t, changes), statusJSON(t, changes)} {
+		for _, p := range [][]byte{encodeMetadata(t, changes), encodeStatus(t, changes)} {
 			if p == nil {
 				continue
 			}
@@ -98,13 +98,13 @@ func FuzzForeign(f *testing.F) {
 		if err := json.Unmarshal(got, &result.Object); err != nil {
 			t.Fatalf("result: %v", err)
 		}
-		if want, got := normal(t, want), normal(t, result); !reflect.DeepEqual(want, got) {
+		if want, got := normalize(t, want), normalize(t, result); !reflect.DeepEqual(want, got) {
 			t.Errorf("with foreign changes (-wanted +got):\n%s", cmp.Diff(want, got))
 		}
 	})
 }
 
-func fuzzThing(status []byte, labels map[string]any, finalizers []any) (*unstructured.Unstructured, bool) {
+func newFuzzObject(status []byte, labels map[string]any, finalizers []any) (*unstructured.Unstructured, bool) {
 	var value map[string]any
 	if json.Unmarshal(status, &value) != nil {
 		return nil, false
@@ -116,7 +116,7 @@ func fuzzThing(status []byte, labels map[string]any, finalizers []any) (*unstruc
 	}}, true
 }
 
-func encodeThing(t *testing.T, u *unstructured.Unstructured) []byte {
+func encodeObject(t *testing.T, u *unstructured.Unstructured) []byte {
 	t.Helper()
 	data, err := json.Marshal(u.Object)
 	if err != nil {
@@ -125,33 +125,33 @@ func encodeThing(t *testing.T, u *unstructured.Unstructured) []byte {
 	return data
 }
 
-// normal returns the content of u without details that a merge patch cannot express. In the result, all numbers are
+// normalize returns the content of u without details that a merge patch cannot express. In the result, all numbers are
 // floats, objects contain no nulls, and an empty status is absent.
-func normal(t *testing.T, u *unstructured.Unstructured) map[string]any {
+func normalize(t *testing.T, u *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	out := map[string]any{}
-	if err := json.Unmarshal(encodeThing(t, u), &out); err != nil {
+	if err := json.Unmarshal(encodeObject(t, u), &out); err != nil {
 		t.Fatalf("normalise: %v", err)
 	}
-	prune(out)
+	removeNulls(out)
 	if status, ok := out["status"].(map[string]any); ok && len(status) == 0 {
 		delete(out, "status")
 	}
 	return out
 }
 
-func prune(value any) {
+func removeNulls(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, member := range v {
 			if member == nil {
 				delete(v, key)
 			}
-			prune(member)
+			removeNulls(member)
 		}
 	case []any:
 		for _, member := range v {
-			prune(member)
+			removeNulls(member)
 		}
 	}
 }

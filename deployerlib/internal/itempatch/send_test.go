@@ -21,23 +21,23 @@ import (
 
 var itemResource = schema.GroupResource{Group: "landscaper.gardener.cloud", Resource: "deployitems"}
 
-// stored returns a client of a fake API with one item, the calls that the fake API records, and the stored item.
-func stored(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client, *calls, *lsv1alpha1.DeployItem) {
+// newStoredItem returns a client of a fake API with one item, the calls that the fake API records, and the stored item.
+func newStoredItem(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client, *requestLog, *lsv1alpha1.DeployItem) {
 	t.Helper()
-	c, count := newClient(t, item(change...))
+	c, count := newClient(t, newItem(change...))
 	di := &lsv1alpha1.DeployItem{}
-	read(t, c, di)
+	readItem(t, c, di)
 	return c, count, di
 }
 
-func read(t *testing.T, c client.Client, di *lsv1alpha1.DeployItem) {
+func readItem(t *testing.T, c client.Client, di *lsv1alpha1.DeployItem) {
 	t.Helper()
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(item()), di); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(newItem()), di); err != nil {
 		t.Fatalf("get: %v", err)
 	}
 }
 
-func both(di *lsv1alpha1.DeployItem) {
+func changeBoth(di *lsv1alpha1.DeployItem) {
 	di.Labels = map[string]string{"new": "1"}
 	di.Status.Phase = "Init"
 }
@@ -52,15 +52,15 @@ func TestSend(t *testing.T) {
 		"changed metadata needs one request [K6]":                         {func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"new": "1"} }, 1, 0, "labels"},
 		"a changed finalizer needs one request":                           {func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"a/b"} }, 1, 0, "finalizers"},
 		"a changed status needs one request [K6]":                         {func(di *lsv1alpha1.DeployItem) { di.Status.Phase = "Init" }, 0, 1, "phase"},
-		"changed status and metadata need two requests, the status first": {both, 1, 1, "phase"},
+		"changed status and metadata need two requests, the status first": {changeBoth, 1, 1, "phase"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"old": "1"} })
+			c, count, di := newStoredItem(t, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"old": "1"} })
 			base := di.DeepCopy()
 			tc.change(di)
 			left, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di))
-			if err != nil || !left.Empty() {
+			if err != nil || !left.IsEmpty() {
 				t.Fatalf("Send() = %+v, %v, want no remaining changes", left, err)
 			}
 			if m, s := count.main.Load(), count.status.Load(); m != tc.main || s != tc.status {
@@ -75,7 +75,7 @@ func TestSend(t *testing.T) {
 				}
 			}
 			now := &lsv1alpha1.DeployItem{}
-			read(t, c, now)
+			readItem(t, c, now)
 			if diff := cmp.Diff(now, di); diff != "" {
 				t.Errorf("the object is not the stored one (-stored +obj):\n%s", diff)
 			}
@@ -84,9 +84,9 @@ func TestSend(t *testing.T) {
 }
 
 func TestSendChainsResourceVersions(t *testing.T) {
-	c, count, di := stored(t)
+	c, count, di := newStoredItem(t)
 	base := di.DeepCopy()
-	both(di)
+	changeBoth(di)
 	t.Run("the second request contains the resourceVersion that the first returned [Kx2]", func(t *testing.T) {
 		if _, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di)); err != nil {
 			t.Fatalf("Send: %v", err)
@@ -100,11 +100,11 @@ func TestSendChainsResourceVersions(t *testing.T) {
 	})
 }
 
-func TestSendStale(t *testing.T) {
-	c, _, di := stored(t)
+func TestSendOfStaleChanges(t *testing.T) {
+	c, _, di := newStoredItem(t)
 	base := di.DeepCopy()
 	base.ResourceVersion = "6"
-	both(di)
+	changeBoth(di)
 	before, changes := di.DeepCopy(), mustDiff(t, base, di)
 	left, err := itempatch.Send(t.Context(), c, di, changes)
 	if !apierrors.IsConflict(err) {
@@ -113,9 +113,9 @@ func TestSendStale(t *testing.T) {
 	if diff := cmp.Diff(changes, left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
-	assertUntouched(t, before, di)
+	assertUnchanged(t, before, di)
 	now := &lsv1alpha1.DeployItem{}
-	read(t, c, now)
+	readItem(t, c, now)
 	if now.Status.Phase != "" || len(now.Labels) > 0 {
 		t.Errorf("a stale patch was applied: %+v", now)
 	}
@@ -132,10 +132,10 @@ func TestSendSecondCallFails(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, count, di := stored(t)
+			c, count, di := newStoredItem(t)
 			count.mainErr = tc.err
 			base := di.DeepCopy()
-			both(di)
+			changeBoth(di)
 			left, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di))
 			if !tc.check(err) {
 				t.Fatalf("Send() error = %v, want the error of the API server", err)
@@ -158,34 +158,34 @@ func TestSendSecondCallFails(t *testing.T) {
 	}
 }
 
-func TestFence(t *testing.T) {
-	c, count, di := stored(t)
-	if err := itempatch.Fence(t.Context(), c, di.DeepCopy()); err != nil {
+func TestCheckStored(t *testing.T) {
+	c, count, di := newStoredItem(t)
+	if err := itempatch.CheckStored(t.Context(), c, di.DeepCopy()); err != nil {
 		t.Fatalf("Fence() of the stored version: %v", err)
 	}
-	wantJSON(t, "a fence changes nothing", `{"metadata":{"resourceVersion":"7"}}`, []byte(count.bodies[0]))
+	expectJSON(t, "a fence changes nothing", `{"metadata":{"resourceVersion":"7"}}`, []byte(count.bodies[0]))
 
 	stale := di.DeepCopy()
 	stale.ResourceVersion = "6"
-	if err := itempatch.Fence(t.Context(), c, stale); !apierrors.IsConflict(err) {
+	if err := itempatch.CheckStored(t.Context(), c, stale); !apierrors.IsConflict(err) {
 		t.Errorf("Fence() of an old version: %v, want a conflict", err)
 	}
 	stale.ResourceVersion = ""
-	if err := itempatch.Fence(t.Context(), c, stale); err == nil || count.main.Load() != 2 {
+	if err := itempatch.CheckStored(t.Context(), c, stale); err == nil || count.main.Load() != 2 {
 		t.Errorf("Fence() without a resourceVersion: %v after %d calls, want an error and no call", err, count.main.Load())
 	}
 }
 
 func TestSendUnstructured(t *testing.T) {
-	c, _, di := stored(t)
-	base := asUnstructured(t, di, true)
+	c, _, di := newStoredItem(t)
+	base := toUnstructured(t, di, true)
 	wanted := base.DeepCopy()
 	wanted.SetAnnotations(map[string]string{"x/y": "1"})
 	wanted.Object["status"] = map[string]any{"phase": "Init"}
 	if _, err := itempatch.Send(t.Context(), c, wanted, mustDiff(t, base, wanted)); err != nil {
 		t.Fatalf("Send: %v", err)
 	}
-	read(t, c, di)
+	readItem(t, c, di)
 	if di.Annotations["x/y"] != "1" || di.Status.Phase != "Init" || wanted.GetResourceVersion() != di.ResourceVersion {
 		t.Errorf("stored %+v, returned %v", di, wanted.Object)
 	}
@@ -199,13 +199,13 @@ var sizeErrors = map[string]error{
 func TestSendReportsTooLargeObject(t *testing.T) {
 	for name, refused := range sizeErrors {
 		t.Run(name, func(t *testing.T) {
-			c, count, di := stored(t)
+			c, count, di := newStoredItem(t)
 			count.statusErr = refused
 			base := di.DeepCopy()
 			di.Status.Phase = "Init"
 			_, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di))
 			sized := &patching.SizeError{}
-			if !errors.As(err, &sized) || !errors.Is(err, refused) || !patching.Permanent(err) {
+			if !errors.As(err, &sized) || !errors.Is(err, refused) || !patching.IsTooLarge(err) {
 				t.Fatalf("Send() error = %v, want a SizeError", err)
 			}
 			if text := err.Error(); !strings.Contains(text, "too large to be stored") || !strings.Contains(text, "default/web") {
@@ -220,26 +220,26 @@ func TestSendReportsTooLargeObject(t *testing.T) {
 func TestSendWithoutPatchPermission(t *testing.T) {
 	refused := apierrors.NewForbidden(itemResource, "web", errors.New(`User "u" cannot patch resource "deployitems"`))
 	t.Run("changes and checks are sent as updates of the stored version [F59]", func(t *testing.T) {
-		c, count, di := stored(t)
+		c, count, di := newStoredItem(t)
 		count.mainErr, count.statusErr = refused, refused
 		base := di.DeepCopy()
-		both(di)
+		changeBoth(di)
 		left, err := itempatch.Send(t.Context(), c, di, mustDiff(t, base, di))
-		if err != nil || !left.Empty() {
+		if err != nil || !left.IsEmpty() {
 			t.Fatalf("Send() = %+v, %v", left, err)
 		}
 		now := &lsv1alpha1.DeployItem{}
-		read(t, c, now)
+		readItem(t, c, now)
 		if diff := cmp.Diff(now, di); diff != "" || now.Status.Phase != "Init" || now.Labels["new"] != "1" {
 			t.Errorf("stored %+v (-stored +obj):\n%s", now, diff)
 		}
-		if err := itempatch.Fence(t.Context(), c, di.DeepCopy()); err != nil {
+		if err := itempatch.CheckStored(t.Context(), c, di.DeepCopy()); err != nil {
 			t.Errorf("Fence() of the stored version: %v", err)
 		}
 		if m, s := count.main.Load(), count.status.Load(); m != 1 || s != 1 {
 			t.Errorf("got %d and %d attempts to patch, want one for each endpoint", m, s)
 		}
-		if err := itempatch.Fence(t.Context(), c, base); !apierrors.IsConflict(err) {
+		if err := itempatch.CheckStored(t.Context(), c, base); !apierrors.IsConflict(err) {
 			t.Errorf("Fence() of an old version: %v, want a conflict", err)
 		}
 	})

@@ -17,9 +17,9 @@ const (
 	fieldObservedGeneration = "observedGeneration"
 )
 
-// diffStatusOf returns the function that compares the statuses of two versions of obj. Only deploy items need a special
-// function.
-func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[string]any {
+// getStatusDiff returns the function that compares the statuses of two versions of obj. Only deploy items need a
+// special function.
+func getStatusDiff(obj client.Object) func(base, wanted map[string]any) map[string]any {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if _, typed := obj.(*lsv1alpha1.DeployItem); typed || gvk.Group == lsv1alpha1.SchemeGroupVersion.Group && gvk.Kind == "DeployItem" {
 		return diffStatus

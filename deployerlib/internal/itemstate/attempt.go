@@ -35,7 +35,7 @@ type Attempt struct {
 	cancel context.CancelCauseFunc
 
 	latest    *lsv1alpha1.DeployItem // newest version that an event contained
-	work      *Work                  // set by the last Track or EnterCall, and kept after the call has returned
+	work      *Work                  // set by the last Track or StartCall, and kept after the call has returned
 	inCall    bool
 	timer     clock.Timer
 	sealed    bool // the hooks and the call have returned
@@ -51,40 +51,41 @@ func (i *Item) Begin(clk clock.WithDelayedExecution, cancel context.CancelCauseF
 		return nil
 	}
 	i.inflight = &Attempt{item: i, clock: clk, cancel: cancel}
-	i.gate.triggered, i.gate.open, i.versions.awaited, i.versions.foreign = false, false, false, false
+	i.gate.triggered, i.gate.open, i.versions.awaited, i.versions.changedByOther = false, false, false, false
 	return i.inflight
 }
 
-// End records that the attempt acted on an item with digest d. Unless the item changes, the parameter `pace` determines
-// when the next attempt begins. If the parameter `known` is false, the attempt has detected a change by another client,
-// and the next attempt must handle this change.
-func (a *Attempt) End(d Digest, known bool, pace Pace) {
+// Complete records that the attempt acted on an item with digest d. Unless the item changes, schedule determines when
+// the next attempt begins. If current is false, the attempt has detected a change by another client, and the next
+// attempt must handle this change.
+func (a *Attempt) Complete(d Digest, current bool, schedule Schedule) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
-	if !known {
+	if !current {
 		d = Digest{}
 	}
-	a.item.inflight, a.item.versions.foreign = nil, !known
-	a.item.gate.digest, a.item.gate.expected, a.item.gate.pace = d, nil, pace
+	a.item.inflight, a.item.versions.changedByOther = nil, !current
+	a.item.gate.digest, a.item.gate.expected, a.item.gate.schedule = d, nil, schedule
 }
 
-// EndUnread records the end of an attempt that did not read the item. If the parameter `earliest` is zero, the recorded
-// digest does not change, and the next attempt is not delayed. Otherwise, no trigger starts an attempt before this time,
-// unless the item changes.
-func (a *Attempt) EndUnread(earliest time.Time) {
+// CompleteWithoutRead records the end of an attempt that did not read the item. If the parameter `earliest` is zero,
+// the recorded digest does not change, and the next attempt is not delayed. Otherwise, no trigger starts an attempt
+// before this time, unless the item changes.
+func (a *Attempt) CompleteWithoutRead(earliest time.Time) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
-	a.item.inflight, a.item.gate.pace = nil, Pace{Earliest: earliest}
-	if !earliest.IsZero() && a.item.asked.valid {
-		a.item.gate.digest = a.item.asked
+	a.item.inflight, a.item.gate.schedule = nil, Schedule{TriggersNotBefore: earliest}
+	if !earliest.IsZero() && a.item.lastWait.valid {
+		a.item.gate.digest = a.item.lastWait
 	}
 }
 
-// Earliest returns the time before which no trigger starts an attempt, as the attempt before this one has set it.
-func (a *Attempt) Earliest() time.Time {
+// GetEarliestStart returns the time before which no trigger starts an attempt, as the attempt before this one has set
+// it.
+func (a *Attempt) GetEarliestStart() time.Time {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
-	return a.item.gate.pace.Earliest
+	return a.item.gate.schedule.TriggersNotBefore
 }
 
 // Cancel cancels the attempt.
@@ -97,13 +98,13 @@ func (a *Attempt) Track(w Work) {
 	a.work = &w
 }
 
-// EnterCall records the start of a call. If a newer version of the item has arrived and requires that the call be
-// cancelled, EnterCall returns the cause, and the caller must not make the call.
-func (a *Attempt) EnterCall(w Work) error {
+// StartCall records the start of a call. If a newer version of the item has arrived and requires that the call be
+// cancelled, StartCall returns the cause, and the caller must not make the call.
+func (a *Attempt) StartCall(w Work) error {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	if a.latest != nil {
-		if cause := causeToCancel(&w, a.latest); cause != nil {
+		if cause := getCancelCause(&w, a.latest); cause != nil {
 			return cause
 		}
 	}
@@ -111,30 +112,30 @@ func (a *Attempt) EnterCall(w Work) error {
 	return nil
 }
 
-// LeaveCall records that the call returned.
-func (a *Attempt) LeaveCall() {
+// CompleteCall records that the call returned.
+func (a *Attempt) CompleteCall() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	a.inCall = false
 }
 
-// Work returns the work that Track or EnterCall recorded last, or nil.
-func (a *Attempt) Work() *Work {
+// GetWork returns the work that Track or StartCall recorded last, or nil.
+func (a *Attempt) GetWork() *Work {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	return a.work
 }
 
-// Limit cancels the attempt after the given time. It replaces the previous limit.
-func (a *Attempt) Limit(after time.Duration) {
-	a.Unlimit()
+// SetDeadline cancels the attempt after the given time. It replaces the previous limit.
+func (a *Attempt) SetDeadline(after time.Duration) {
+	a.RemoveDeadline()
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	a.timer = a.clock.AfterFunc(max(after, 0), func() { a.cancel(ErrDeadline) })
 }
 
-// Unlimit removes the limit.
-func (a *Attempt) Unlimit() {
+// RemoveDeadline removes the limit.
+func (a *Attempt) RemoveDeadline() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	if a.timer != nil {
@@ -150,24 +151,24 @@ func (a *Attempt) Seal() bool {
 	return a.sealed
 }
 
-// Abandon gives up an attempt whose hooks or call do not return. It returns false if Seal was called before, because
+// TryAbandon gives up an attempt whose hooks or call do not return. It returns false if Seal was called before, because
 // the hooks and the call have returned then.
-func (a *Attempt) Abandon() bool {
+func (a *Attempt) TryAbandon() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	a.abandoned = !a.sealed
 	return a.abandoned
 }
 
-// AbandonSealed gives up an attempt that does not end although its hooks and its call have returned.
-func (a *Attempt) AbandonSealed() {
+// MarkAbandoned gives up an attempt that does not end although its hooks and its call have returned.
+func (a *Attempt) MarkAbandoned() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	a.abandoned = true
 }
 
-// Abandoned reports whether the attempt was abandoned.
-func (a *Attempt) Abandoned() bool {
+// IsAbandoned reports whether the attempt was abandoned.
+func (a *Attempt) IsAbandoned() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	return a.abandoned
@@ -177,16 +178,16 @@ func (a *Attempt) Abandoned() bool {
 func (a *Attempt) observe(di *lsv1alpha1.DeployItem) {
 	a.latest = di
 	if a.inCall {
-		if cause := causeToCancel(a.work, di); cause != nil {
+		if cause := getCancelCause(a.work, di); cause != nil {
 			a.cancel(cause)
 		}
 	}
 }
 
-// causeToCancel returns why a newer version of the item requires the call to be cancelled, or nil if the version does
+// getCancelCause returns why a newer version of the item requires the call to be cancelled, or nil if the version does
 // not require a cancellation.
-func causeToCancel(call *Work, seen *lsv1alpha1.DeployItem) error {
-	if !older(call.Item.ResourceVersion, seen.ResourceVersion) {
+func getCancelCause(call *Work, seen *lsv1alpha1.DeployItem) error {
+	if !isOlder(call.Item.ResourceVersion, seen.ResourceVersion) {
 		return nil
 	}
 	if seen.UID != call.Item.UID {
@@ -198,7 +199,7 @@ func causeToCancel(call *Work, seen *lsv1alpha1.DeployItem) error {
 	if call.Decision.Action != contract.ActionAbort && lsv1helper.HasOperation(seen.ObjectMeta, contract.AbortOperation) {
 		return ErrAborted
 	}
-	if !contract.SameRun(seen, call.Item, call.Decision) {
+	if !contract.IsSameRun(seen, call.Item, call.Decision) {
 		return ErrInterrupted
 	}
 	return nil

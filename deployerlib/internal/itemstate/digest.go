@@ -20,8 +20,8 @@ type Digest struct {
 
 var digestSeed = maphash.MakeSeed()
 
-// DigestOf computes the digest of an item.
-func DigestOf(di *lsv1alpha1.DeployItem) Digest {
+// ComputeDigest computes the digest of an item.
+func ComputeDigest(di *lsv1alpha1.DeployItem) Digest {
 	var h maphash.Hash
 	h.SetSeed(digestSeed)
 	put := func(texts ...string) {
@@ -38,11 +38,11 @@ func DigestOf(di *lsv1alpha1.DeployItem) Digest {
 	for _, owner := range di.OwnerReferences {
 		put(string(owner.UID))
 	}
-	return Digest{hash: h.Sum64() ^ digestOfMap("labels", di.Labels) ^ digestOfMap("annotations", di.Annotations), valid: true}
+	return Digest{hash: h.Sum64() ^ hashMap("labels", di.Labels) ^ hashMap("annotations", di.Annotations), valid: true}
 }
 
-// digestOfMap hashes a map independently of its order.
-func digestOfMap(kind string, m map[string]string) uint64 {
+// hashMap hashes a map independently of its order.
+func hashMap(kind string, m map[string]string) uint64 {
 	var sum uint64
 	for k, v := range m {
 		sum += maphash.String(digestSeed, kind+"\x00"+k+"\x00"+v)

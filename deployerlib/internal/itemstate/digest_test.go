@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func itemToDigest() *lsv1alpha1.DeployItem {
+func newItemToDigest() *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "u", Generation: 3, ResourceVersion: "7", Finalizers: []string{"f"},
 		Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"a": "1"},
@@ -19,7 +19,7 @@ func itemToDigest() *lsv1alpha1.DeployItem {
 	return di
 }
 
-func TestDigest(t *testing.T) {
+func TestComputeDigest(t *testing.T) {
 	type change = func(*lsv1alpha1.DeployItem)
 	wakes := map[string]change{
 		"uid":              func(di *lsv1alpha1.DeployItem) { di.UID = "v" },
@@ -50,24 +50,24 @@ func TestDigest(t *testing.T) {
 	}
 	check := func(changes map[string]change, want bool) {
 		for name, c := range changes {
-			di := itemToDigest()
+			di := newItemToDigest()
 			c(di)
-			if changed := DigestOf(di) != DigestOf(itemToDigest()); changed != want {
+			if changed := ComputeDigest(di) != ComputeDigest(newItemToDigest()); changed != want {
 				t.Errorf("%s: wakes %t, want %t", name, changed, want)
 			}
 		}
 	}
 	check(wakes, true)
 	check(rests, false)
-	if DigestOf(&lsv1alpha1.DeployItem{}) == (Digest{}) {
+	if ComputeDigest(&lsv1alpha1.DeployItem{}) == (Digest{}) {
 		t.Error("the digest of an empty item is the zero value")
 	}
 }
 
 func BenchmarkDigest(b *testing.B) {
-	di := itemToDigest()
+	di := newItemToDigest()
 	b.ReportAllocs()
 	for b.Loop() {
-		DigestOf(di)
+		ComputeDigest(di)
 	}
 }

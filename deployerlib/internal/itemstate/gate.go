@@ -8,40 +8,40 @@ import (
 )
 
 // gate is the clock of an item. It alone decides when a queue entry leads to a reconcile, whatever added the entry: an
-// event, a trigger or a timer. The last reconcile has set the times in the field `pace`. A change of the item opens the
-// gate at once, and so does a change of an object that the item refers to.
+// event, a trigger or a timer. The last reconcile has set the times in the field `schedule`. A change of the item opens
+// the gate at once, and so does a change of an object that the item refers to.
 type gate struct {
 	digest    Digest   // the digest of the item after the last attempt, including the writes of that attempt
 	expected  []Digest // the digests that result from the writes in flight
-	pace      Pace
-	triggered bool // a reconcile was requested; the gate opens at pace.Earliest
+	schedule  Schedule
+	triggered bool // a reconcile was requested; the gate opens at schedule.TriggersNotBefore
 	open      bool // the next queue entry leads to a reconcile
 }
 
-// Pace contains the times that an attempt sets for the next attempt on an unchanged item.
-type Pace struct {
+// Schedule contains the times that an attempt sets for the next attempt on an unchanged item.
+type Schedule struct {
 	// Next is the time of the next attempt if nothing triggers it earlier. If Next is zero, no attempt is planned.
 	Next time.Time
-	// Earliest is the time before which no trigger starts an attempt, for example because the last attempt failed. If
-	// Earliest is zero, a trigger starts an attempt at once.
-	Earliest time.Time
-	// Rest is the time before which also a change of the item starts no attempt, unless a job is due: the end of the
-	// interval after a background run.
-	Rest time.Time
+	// TriggersNotBefore is the time before which no trigger starts an attempt, for example because the last attempt
+	// failed. If TriggersNotBefore is zero, a trigger starts an attempt at once.
+	TriggersNotBefore time.Time
+	// ChangesNotBefore is the time before which also a change of the item starts no attempt, unless a job is due: the
+	// end of the interval after a background run.
+	ChangesNotBefore time.Time
 }
 
-// knows reports whether an attempt has already acted on a version with this digest, or whether a write in flight will
+// isKnown reports whether an attempt has already acted on a version with this digest, or whether a write in flight will
 // produce such a version.
-func (g *gate) knows(d Digest) bool { return d == g.digest || slices.Contains(g.expected, d) }
+func (g *gate) isKnown(d Digest) bool { return d == g.digest || slices.Contains(g.expected, d) }
 
-// wait returns how long it takes until an unchanged item may be reconciled again.
-func (g *gate) wait(now time.Time) time.Duration {
+// getDelay returns how long it takes until an unchanged item may be reconciled again.
+func (g *gate) getDelay(now time.Time) time.Duration {
 	if g.open {
 		return 0
 	}
-	at := g.pace.Next
-	if at.IsZero() || g.triggered && g.pace.Earliest.Before(at) {
-		at = g.pace.Earliest
+	at := g.schedule.Next
+	if at.IsZero() || g.triggered && g.schedule.TriggersNotBefore.Before(at) {
+		at = g.schedule.TriggersNotBefore
 	}
 	return max(at.Sub(now), 0)
 }

@@ -15,44 +15,45 @@ type Retries struct {
 // retries contains the counters of an item and the time of its abort.
 type retries struct {
 	Retries
-	busy      time.Time // the time until which the calls so far would have lasted at a rate of one call per interval
-	abortSeen time.Time // when AbortDeadline was first called for the current abort; zero if no abort is requested
+	busyUntil  time.Time // the time until which the calls so far would have lasted at a rate of one call per interval
+	firstAbort time.Time // when AbortDeadline was first called for the current abort; zero if no abort is requested
 }
 
 // jobBurst is the number of calls that triggers may start in quick succession during a job, before the interval between
 // two calls applies. It allows a job that consists of several steps to proceed as soon as a step is done.
 const jobBurst = 10
 
-// countCall records a call that began at a given time. It returns the time before which no trigger starts another call.
-func (r *retries) countCall(began time.Time, interval time.Duration, background bool) time.Time {
+// recordCall records a call that began at a given time. It returns the time before which no trigger starts another
+// call.
+func (r *retries) recordCall(began time.Time, interval time.Duration, background bool) time.Time {
 	if background {
-		r.busy = time.Time{}
+		r.busyUntil = time.Time{}
 		return began.Add(interval)
 	}
-	if r.busy.Before(began) {
-		r.busy = began
+	if r.busyUntil.Before(began) {
+		r.busyUntil = began
 	}
-	r.busy = r.busy.Add(interval)
-	return r.busy.Add(-(jobBurst - 1) * interval)
+	r.busyUntil = r.busyUntil.Add(interval)
+	return r.busyUntil.Add(-(jobBurst - 1) * interval)
 }
 
-// End describes how an attempt ended. It is used to update the counters.
-type End struct {
+// AttemptEnd describes how an attempt ended. It is used to update the counters.
+type AttemptEnd struct {
 	// Failed is set if the attempt counts as a failure for the backoff.
 	Failed bool
-	// Settled is set if nothing is left to do. In this case, the number of failures is reset unless Failed is set too.
-	Settled bool
+	// Succeeded is set if nothing is left to do. In this case, the number of failures is reset unless Failed is set too.
+	Succeeded bool
 	// Immediate is set if the next attempt is due immediately.
 	Immediate bool
 }
 
-// count updates the counters at the end of an attempt.
-func (r *retries) count(e End) Retries {
+// recordEnd updates the counters at the end of an attempt.
+func (r *retries) recordEnd(e AttemptEnd) Retries {
 	switch {
 	case e.Failed:
 		r.Failures++
-	case e.Settled:
-		r.Failures, r.abortSeen = 0, time.Time{}
+	case e.Succeeded:
+		r.Failures, r.firstAbort = 0, time.Time{}
 	}
 	if e.Immediate {
 		r.Immediate++

@@ -34,7 +34,7 @@ func (t *Tracker) Get(key types.NamespacedName) *Item {
 func (t *Tracker) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if item, ok := t.items[key]; ok && !item.Quarantined() {
+	if item, ok := t.items[key]; ok && !item.IsQuarantined() {
 		delete(t.items, key)
 	}
 }

@@ -17,9 +17,9 @@ type ticket struct {
 	number uint64
 }
 
-// compare orders tickets by descending priority. Tickets of the same priority are ordered by their numbers, so that the
-// oldest comes first.
-func compare(a, b ticket) int {
+// compareTickets orders tickets by descending priority. Tickets of the same priority are ordered by their numbers, so
+// that the oldest comes first.
+func compareTickets(a, b ticket) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.number, b.number))
 }
 
@@ -28,7 +28,7 @@ type queue struct {
 	lines   map[Place][]ticket // every line is sorted and is not empty
 	tickets map[types.NamespacedName]ticket
 	last    uint64
-	most    int // the largest number of tickets in the map
+	maxLen  int // the largest number of tickets in the map
 }
 
 // smallQueue is the number of tickets up to which an empty queue keeps its memory.
@@ -56,10 +56,10 @@ func (q *queue) add(item types.NamespacedName, claim Claim) {
 	}
 	t.Claim = claim
 	line := q.lines[t.Place]
-	i, _ := slices.BinarySearchFunc(line, t, compare)
+	i, _ := slices.BinarySearchFunc(line, t, compareTickets)
 	q.lines[t.Place] = slices.Insert(line, i, t)
 	q.tickets[item] = t
-	q.most = max(q.most, len(q.tickets))
+	q.maxLen = max(q.maxLen, len(q.tickets))
 }
 
 // remove removes an item.
@@ -70,7 +70,7 @@ func (q *queue) remove(item types.NamespacedName) {
 	}
 	delete(q.tickets, item)
 	line := q.lines[t.Place]
-	i, _ := slices.BinarySearchFunc(line, t, compare)
+	i, _ := slices.BinarySearchFunc(line, t, compareTickets)
 	if i == 0 {
 		line = line[1:] // this does not move the remaining tickets
 	} else {
@@ -79,7 +79,7 @@ func (q *queue) remove(item types.NamespacedName) {
 	if q.lines[t.Place] = line; len(line) == 0 {
 		delete(q.lines, t.Place)
 	}
-	if q.len() == 0 && q.most > smallQueue {
+	if q.len() == 0 && q.maxLen > smallQueue {
 		last := q.last
 		*q = newQueue() // emptied maps keep their memory
 		q.last = last

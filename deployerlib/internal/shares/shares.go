@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// lookAgain is the interval at which the health of the targets is checked while items wait. The checks are needed
-	// because no event reports that a target stalls or recovers.
-	lookAgain = 100 * time.Millisecond
-	// slowAfter is the number of intervals after which the run of an untried target no longer uses the extra worker for
-	// untried targets.
-	slowAfter = 8
-	// spare is the maximum number of items that run without counting as workers, because their targets stall.
-	spare = 100
-	// fewWorkers is the smallest number of workers for which there are also extra workers.
-	fewWorkers = 4
+	// healthCheckInterval is the interval at which the health of the targets is checked while items wait. The checks
+	// are needed because no event reports that a target stalls or recovers.
+	healthCheckInterval = 100 * time.Millisecond
+	// slowAfterChecks is the number of intervals after which the run of an untried target no longer uses the extra
+	// worker for untried targets.
+	slowAfterChecks = 8
+	// maxStalled is the maximum number of items that run without counting as workers, because their targets stall.
+	maxStalled = 100
+	// minWorkersForExtra is the smallest number of workers for which there are also extra workers.
+	minWorkersForExtra = 4
 	// maxKnown is the maximum size of each of the maps `proven` and `failed`, which store the last known health of
 	// targets. When a target is added to a full map, the map is emptied first.
 	maxKnown = 10_000
@@ -43,8 +43,9 @@ type Options struct {
 	After func(d time.Duration, f func())
 	// Offer is called for an item that waited and may now run. Offer adds the item to the queue of the controller.
 	Offer func(item types.NamespacedName)
-	// Waits is called with the difference when the number of waiting items changes. It may be nil. It must not block.
-	Waits func(change int)
+	// OnWaitingChange is called with the difference when the number of waiting items changes. It may be nil. It must
+	// not block.
+	OnWaitingChange func(change int)
 }
 
 // Place is the namespace and target of an item.
@@ -63,156 +64,158 @@ type Claim struct {
 
 // Shares decides which items may run. It is safe for concurrent use.
 type Shares struct {
-	options   Options
-	extra     int // a third of the number of extra workers: 1 if there are three (see Options.Workers), otherwise 0
-	perTarget int // the maximum number of workers for one target while items of other targets wait
-	doubtful  int // the maximum number of workers for all targets that are unhealthy or not yet known to be healthy
-	suspects  int // the maximum number of workers for all suspect targets together (see isSuspect)
+	options       Options
+	extra         int // a third of the number of extra workers: 1 if there are three (see Options.Workers), otherwise 0
+	maxPerTarget  int // the maximum number of workers for one target while items of other targets wait
+	maxNotHealthy int // the maximum number of workers for all targets that are unhealthy or not yet known to be healthy
+	maxSuspects   int // the maximum number of workers for all suspect targets together (see isSuspect)
 
-	mu      sync.Mutex
-	health  func(target types.NamespacedName) targets.Health // nil if all targets count as healthy
-	held    map[types.NamespacedName]Place
-	since   map[types.NamespacedName]uint64 // the value of the field `looks` when each item in the field `held` got its share
-	looks   uint64                          // the number of intervals that have passed while items waited
-	offered map[types.NamespacedName]bool   // the items in the field `held` for which Take has yet to be called again
-	fresh   []types.NamespacedName          // the items in the field `offered` for which Options.Offer has yet to be called
-	waiting queue
-	told    int // the number of waiting items that was last reported to Waits
-	proven  map[Place]bool
-	failed  map[Place]bool // the targets that were unhealthy when the last reconcile of one of their items ended
-	newest  bool           // the untried target whose item arrived last is next; otherwise, the one whose item arrived first
-	ticking bool
-	closed  bool
+	mu           sync.Mutex
+	health       func(target types.NamespacedName) targets.Health // nil if all targets count as healthy
+	held         map[types.NamespacedName]Place
+	heldSince    map[types.NamespacedName]uint64 // the value of the field `healthChecks` when each item in the field `held` got its share
+	healthChecks uint64                          // the number of intervals that have passed while items waited
+	offered      map[types.NamespacedName]bool   // the items in the field `held` for which Acquire has yet to be called again
+	toOffer      []types.NamespacedName          // the items in the field `offered` for which Options.Offer has yet to be called
+	waiting      queue
+	reported     int // the number of waiting items that was last reported to Options.OnWaitingChange
+	proven       map[Place]bool
+	failed       map[Place]bool // the targets that were unhealthy when the last reconcile of one of their items ended
+	newestFirst  bool           // the untried target whose item arrived last is next; otherwise, the one whose item arrived first
+	ticking      bool
+	closed       bool
 }
 
 // New returns a Shares with the given options. No item holds a share yet.
 func New(o Options) *Shares {
 	s := &Shares{
-		options: o, perTarget: max(int(float64(o.Workers)*o.TargetShare), 1), doubtful: max(o.Workers/2, 1),
-		held: map[types.NamespacedName]Place{}, since: map[types.NamespacedName]uint64{}, offered: map[types.NamespacedName]bool{}, waiting: newQueue(), proven: map[Place]bool{}, failed: map[Place]bool{},
+		options: o, maxPerTarget: max(int(float64(o.Workers)*o.TargetShare), 1), maxNotHealthy: max(o.Workers/2, 1),
+		held: map[types.NamespacedName]Place{}, heldSince: map[types.NamespacedName]uint64{}, offered: map[types.NamespacedName]bool{}, waiting: newQueue(), proven: map[Place]bool{}, failed: map[Place]bool{},
 	}
-	s.suspects = (s.doubtful + 1) / 2
-	if o.Workers >= fewWorkers {
+	s.maxSuspects = (s.maxNotHealthy + 1) / 2
+	if o.Workers >= minWorkersForExtra {
 		s.extra = 1
 	}
 	return s
 }
 
-// Workers returns the maximum number of items that run at a time, including the extra workers, and the items that do
+// MaxRunning returns the maximum number of items that run at a time, including the extra workers, and the items that do
 // not count because their targets stall.
-func (s *Shares) Workers() int { return s.options.Workers + 3*s.extra + spare }
+func (s *Shares) MaxRunning() int { return s.options.Workers + 3*s.extra + maxStalled }
 
-// Judge sets the function that returns the health of targets. Without such a function, all targets count as healthy.
-func (s *Shares) Judge(health func(target types.NamespacedName) targets.Health) {
+// SetHealthFunc sets the function that returns the health of targets. Without such a function, all targets count as
+// healthy.
+func (s *Shares) SetHealthFunc(health func(target types.NamespacedName) targets.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.health = health
 }
 
-// Take requests a share (the right to use one worker) for an item, and reports whether the item may run now. If so, the
-// caller must call Return later. Otherwise the item waits: Options.Offer is called as soon as the item gets a share,
-// and Take must then be called again.
-func (s *Shares) Take(item types.NamespacedName, claim Claim) (taken bool) {
-	s.change(func() {
+// Acquire requests a share (the right to use one worker) for an item, and reports whether the item may run now. If so,
+// the caller must call Release later. Otherwise the item waits: Options.Offer is called as soon as the item gets a
+// share, and Acquire must then be called again.
+func (s *Shares) Acquire(item types.NamespacedName, claim Claim) (taken bool) {
+	s.withLock(func() {
 		if s.offered[item] && s.held[item] != claim.Place {
-			s.drop(item) // the target of the item has changed
+			s.removeShare(item) // the target of the item has changed
 		}
 		if _, holds := s.held[item]; !holds {
 			s.waiting.add(item, claim)
-			s.grant()
+			s.allocateShares()
 		}
 		if _, taken = s.held[item]; taken {
 			delete(s.offered, item)
-			s.fresh = slices.DeleteFunc(s.fresh, func(other types.NamespacedName) bool { return other == item })
+			s.toOffer = slices.DeleteFunc(s.toOffer, func(other types.NamespacedName) bool { return other == item })
 		}
 	})
 	return taken
 }
 
-// Return gives back the share that an item holds. If the item holds no share, Return removes the item from the waiting
-// items.
-func (s *Shares) Return(item types.NamespacedName) {
-	s.change(func() {
+// Release gives back the share that an item holds. If the item holds no share, Release removes the item from the
+// waiting items.
+func (s *Shares) Release(item types.NamespacedName) {
+	s.withLock(func() {
 		if place, holds := s.held[item]; holds && !s.offered[item] {
-			s.learn(place)
+			s.recordHealth(place)
 		}
-		s.drop(item)
+		s.removeShare(item)
 		s.waiting.remove(item)
-		s.grant()
+		s.allocateShares()
 	})
 }
 
-// Waiting returns the number of waiting items.
-func (s *Shares) Waiting() int {
+// NumWaiting returns the number of waiting items.
+func (s *Shares) NumWaiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.len()
 }
 
-// Close stops the checks of the health of targets and reports to Options.Waits that no item waits.
+// Close stops the checks of the health of targets and reports to Options.OnWaitingChange that no item waits.
 func (s *Shares) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.tell()
+	s.updateWaiting()
 }
 
-// tell calls Options.Waits. The caller holds the lock.
-func (s *Shares) tell() {
+// updateWaiting calls Options.OnWaitingChange. The caller holds the lock.
+func (s *Shares) updateWaiting() {
 	waiting := s.waiting.len()
 	if s.closed {
 		waiting = 0
 	}
-	if change := waiting - s.told; change != 0 && s.options.Waits != nil {
-		s.options.Waits(change)
+	if change := waiting - s.reported; change != 0 && s.options.OnWaitingChange != nil {
+		s.options.OnWaitingChange(change)
 	}
-	s.told = waiting
+	s.reported = waiting
 }
 
-// change calls f while holding the lock. Then it releases the lock and calls Options.Offer for the items that got a
+// withLock calls f while holding the lock. Then it releases the lock and calls Options.Offer for the items that got a
 // share.
-func (s *Shares) change(f func()) {
+func (s *Shares) withLock(f func()) {
 	s.mu.Lock()
 	f()
-	offers := s.fresh
-	s.fresh = nil
-	s.tell()
-	s.tick()
+	offers := s.toOffer
+	s.toOffer = nil
+	s.updateWaiting()
+	s.startHealthTimer()
 	s.mu.Unlock()
 	for _, item := range offers {
 		s.options.Offer(item)
 	}
 }
 
-// tick checks the health of the targets again after the interval `lookAgain`, as long as items wait.
-func (s *Shares) tick() {
+// startHealthTimer checks the health of the targets again after the interval `healthCheckInterval`, as long as items
+// wait.
+func (s *Shares) startHealthTimer() {
 	if s.ticking || s.closed || s.health == nil || s.waiting.len() == 0 {
 		return
 	}
 	s.ticking = true
-	s.options.After(lookAgain, func() {
-		s.change(func() {
+	s.options.After(healthCheckInterval, func() {
+		s.withLock(func() {
 			s.ticking = false
-			s.looks++
-			s.grant()
+			s.healthChecks++
+			s.allocateShares()
 		})
 	})
 }
 
-func (s *Shares) drop(item types.NamespacedName) {
+func (s *Shares) removeShare(item types.NamespacedName) {
 	delete(s.held, item)
-	delete(s.since, item)
+	delete(s.heldSince, item)
 	delete(s.offered, item)
 }
 
-// learn records the health of a target after a reconcile of one of its items. As long as the target has not sent a
-// complete response, its health is unknown. In this case, learn only removes the target from s.proven.
-func (s *Shares) learn(place Place) {
-	if !s.isJudged(place) {
+// recordHealth records the health of a target after a reconcile of one of its items. As long as the target has not sent
+// a complete response, its health is unknown. In this case, recordHealth only removes the target from s.proven.
+func (s *Shares) recordHealth(place Place) {
+	if !s.hasHealth(place) {
 		return
 	}
 	now, before := s.proven, s.failed
-	switch s.ask(place) {
+	switch s.readHealth(place) {
 	case targets.HealthGood:
 	case targets.HealthStalled: // nothing is known yet about the request in progress
 		return

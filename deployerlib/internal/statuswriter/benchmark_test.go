@@ -22,37 +22,39 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
-// recorded is a client that decodes the same recorded response for every patch.
-type recorded struct {
+// recordingClient is a client that decodes the same recorded response for every patch.
+type recordingClient struct {
 	client.Client
 
 	response []byte
 }
 
-func (r *recorded) SubResource(string) client.SubResourceClient { return &recordedStatus{recorded: r} }
-
-type recordedStatus struct {
-	client.SubResourceClient
-
-	recorded *recorded
+func (r *recordingClient) SubResource(string) client.SubResourceClient {
+	return &recordingStatusClient{recorded: r}
 }
 
-func (r *recordedStatus) Patch(_ context.Context, obj client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+type recordingStatusClient struct {
+	client.SubResourceClient
+
+	recorded *recordingClient
+}
+
+func (r *recordingStatusClient) Patch(_ context.Context, obj client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
 	if _, err := p.Data(obj); err != nil {
 		return err
 	}
 	return json.Unmarshal(r.recorded.response, obj)
 }
 
-// quiet is a Telemetry that records nothing.
-type quiet struct{}
+// noTelemetry is a Telemetry that records nothing.
+type noTelemetry struct{}
 
-func (quiet) Request(string)                                {}
-func (quiet) Write(types.NamespacedName, itempatch.Changes) {}
-func (quiet) MissingRight(string)                           {}
+func (noTelemetry) RecordRequest(string)                                {}
+func (noTelemetry) RecordWrite(types.NamespacedName, itempatch.Changes) {}
+func (noTelemetry) RecordMissingRight(string)                           {}
 
-// largeItem returns an item with a configuration of 30 KiB and a provider status of 10 KiB.
-func largeItem() *lsv1alpha1.DeployItem {
+// newLargeItem returns an item with a configuration of 30 KiB and a provider status of 10 KiB.
+func newLargeItem() *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.UID, di.ResourceVersion, di.Generation = "ns", "item", "uid", "7", 1
 	di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
@@ -70,9 +72,9 @@ func largeItem() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// BenchmarkOutcome writes the status of an item whose configuration and provider status are large. The first case
+// BenchmarkStoreOutcome writes the status of an item whose configuration and provider status are large. The first case
 // changes only the phase. The second case also changes the provider status.
-func BenchmarkOutcome(b *testing.B) {
+func BenchmarkStoreOutcome(b *testing.B) {
 	for name, change := range map[string]func(*lsv1alpha1.DeployItemStatus){
 		"phase": func(*lsv1alpha1.DeployItemStatus) {},
 		"provider status": func(s *lsv1alpha1.DeployItemStatus) {
@@ -80,7 +82,7 @@ func BenchmarkOutcome(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			read := largeItem()
+			read := newLargeItem()
 			status := read.Status.DeepCopy()
 			status.Phase, status.JobIDFinished = lsv1alpha1.DeployItemPhases.Succeeded, "job"
 			change(status)
@@ -94,15 +96,15 @@ func BenchmarkOutcome(b *testing.B) {
 			if err := lsv1alpha1.AddToScheme(scheme); err != nil {
 				b.Fatal(err)
 			}
-			c := &recorded{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), response: response}
-			w := New(Options{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), Telemetry: quiet{}})
+			c := &recordingClient{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), response: response}
+			w := New(Options{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)), Telemetry: noTelemetry{}})
 			state := itemstate.NewTracker().Get(types.NamespacedName{Namespace: "ns", Name: "item"})
 			b.ReportAllocs()
 			for b.Loop() {
 				s := w.Open(state, read)
 				s.EnsureCopy()
 				s.started = true
-				if res := s.Outcome(b.Context(), Update{Decision: contract.Decision{Revision: contract.RevisionJobID}, Status: status, IsOutcome: true}); res.Err != nil {
+				if res := s.StoreOutcome(b.Context(), Update{Decision: contract.Decision{Revision: contract.RevisionJobID}, Status: status, IsOutcome: true}); res.Err != nil {
 					b.Fatal(res.Err)
 				}
 			}

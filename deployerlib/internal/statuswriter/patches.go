@@ -27,92 +27,94 @@ import (
 // userPatches contains the changes that hooks and the deployer record with patch.FromContext. Each write includes the
 // changes recorded so far.
 type userPatches struct {
-	noted patch.Patch    // the changes that no write has included yet
-	taken []*patch.Patch // the patches that a write has included, but that are not stored yet
+	recorded patch.Patch    // the changes that no write has included yet
+	included []*patch.Patch // the patches that a write has included, but that are not stored yet
 }
 
-// take returns all patches that are not stored yet. Changes that are recorded later are part of the next write.
-func (p *userPatches) take() []*patch.Patch {
-	if noted := p.noted.Take(); !noted.Empty() {
-		p.taken = append(p.taken, noted)
+// prepareWrite returns all patches that are not stored yet. Changes that are recorded later are part of the next write.
+func (p *userPatches) prepareWrite() []*patch.Patch {
+	if noted := p.recorded.MoveToNew(); !noted.IsEmpty() {
+		p.included = append(p.included, noted)
 	}
-	return p.taken
+	return p.included
 }
 
-// pending reports whether there is something to send.
-func (p *userPatches) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
+// hasUnstored reports whether there is something to send.
+func (p *userPatches) hasUnstored() bool { return len(p.included) > 0 || !p.recorded.IsEmpty() }
 
-// The method `all` returns the patches that are not stored yet, like the method `take`. Unlike `take`, it leaves the
-// newly recorded changes in p.noted.
-func (p *userPatches) all() []*patch.Patch { return append(slices.Clone(p.taken), &p.noted) }
+// listUnstored returns the patches that are not stored yet, like prepareWrite. Unlike prepareWrite, it leaves the
+// newly recorded changes in p.recorded.
+func (p *userPatches) listUnstored() []*patch.Patch {
+	return append(slices.Clone(p.included), &p.recorded)
+}
 
 // markStored removes the patches that a write has stored.
-func (p *userPatches) markStored() { p.taken = nil }
+func (p *userPatches) markStored() { p.included = nil }
 
 // drop removes all patches.
 func (p *userPatches) drop() {
-	p.taken = nil
-	p.noted.Clear()
+	p.included = nil
+	p.recorded.Clear()
 }
 
 // If the patches cannot be applied, check drops them and returns an error. A session calls check right after user code,
 // so that an error stops the attempt early.
 func (p *userPatches) check(raw map[string]any, di *lsv1alpha1.DeployItem, who string) error {
-	if p.noted.Empty() {
+	if p.recorded.IsEmpty() {
 		return nil
 	}
-	if _, err := overlay(raw, di, p.all()); err != nil {
+	if _, err := applyPatches(raw, di, p.listUnstored()); err != nil {
 		p.drop()
 		return fmt.Errorf("the patch of %s: %w", who, err)
 	}
 	return nil
 }
 
-// overlay applies the patches to a copy of di and returns the copy. The parameter `raw` is the body that the API server
-// has stored, or nil. Functions in the patches receive this body with the changes of di. If raw is nil, the functions
-// receive only di. Errors are of type *patchError.
-func overlay(raw map[string]any, di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
+// applyPatches applies the patches to a copy of di and returns the copy. The parameter `raw` is the body that the API
+// server has stored, or nil. Functions in the patches receive this body with the changes of di. If raw is nil, the
+// functions receive only di. Errors are of type *patchError.
+func applyPatches(raw map[string]any, di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	before := di.DeepCopy()
 	before.SetGroupVersionKind(itemKind)
 	var err error
-	if before, err = patched(nil, before, &patch.Patch{}); err != nil { // an empty patch converts the item to the form that other patches return
+	if before, err = applyPatch(nil, before, &patch.Patch{}); err != nil { // an empty patch converts the item to the form that other patches return
 		return nil, &patchError{err: err}
 	}
 	after := before
 	for _, p := range patches {
-		if after, err = patched(raw, after, p); err != nil {
+		if after, err = applyPatch(raw, after, p); err != nil {
 			return nil, &patchError{err: err}
 		}
 	}
-	if err := checkOverlay(before, after); err != nil {
+	if err := checkPatched(before, after); err != nil {
 		return nil, &patchError{err: err}
 	}
-	guard.Protect(&before.Status, &after.Status)
+	guard.ResetProtected(&before.Status, &after.Status)
 	after.TypeMeta = di.TypeMeta
 	di.Spec.DeepCopyInto(&after.Spec)
 	return after, nil
 }
 
-// patched applies one patch to a copy of di.
-func patched(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
-	if raw != nil && p.Functions() > 0 {
-		return patchedRaw(raw, di, p)
+// applyPatch applies one patch to a copy of di.
+func applyPatch(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	if raw != nil && p.NumFuncs() > 0 {
+		return applyPatchToRaw(raw, di, p)
 	}
-	out, err := p.Preview(di)
+	out, err := p.ApplyToCopy(di)
 	if err != nil {
 		return nil, err
 	}
 	return out.(*lsv1alpha1.DeployItem), nil //nolint:forcetypeassert // Preview keeps the type
 }
 
-// checkOverlay returns an error if the patches change a field that belongs to the contract or to the API server. It
+// checkPatched returns an error if the patches change a field that belongs to the contract or to the API server. It
 // also returns an error for changes of the metadata that the API server would refuse, because that refusal would come
 // after the status has been stored.
-func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
+func checkPatched(before, after *lsv1alpha1.DeployItem) error {
 	if _, err := itempatch.Diff(before, after); err != nil {
 		return err
 	}
-	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {
+	if !equality.Semantic.DeepEqual(getServerMetadata(before), getServerMetadata(after)) {
 		return &patch.FieldError{Path: "metadata", Reason: "must not change, except for labels, annotations, finalizers and ownerReferences"}
 	}
 	if path := guard.ChangedProtectedField(before, after); path != "" {
@@ -124,8 +126,8 @@ func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 	return checkMetadata(before, after)
 }
 
-// foreignMetadata returns the metadata that only the API server writes.
-func foreignMetadata(di *lsv1alpha1.DeployItem) metav1.ObjectMeta {
+// getServerMetadata returns the metadata that only the API server writes.
+func getServerMetadata(di *lsv1alpha1.DeployItem) metav1.ObjectMeta {
 	meta := di.ObjectMeta
 	meta.Labels, meta.Annotations, meta.Finalizers, meta.OwnerReferences = nil, nil, nil, nil
 	return meta
@@ -147,7 +149,7 @@ func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
 			faults = append(faults, apivalidation.ValidateNoNewFinalizers(after.Finalizers, before.Finalizers, path.Child("finalizers"))...)
 		}
 	}
-	if !slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner) {
+	if !slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, isSameOwner) {
 		faults = append(faults, apivalidation.ValidateOwnerReferences(after.OwnerReferences, path.Child("ownerReferences"))...)
 	}
 	if len(faults) == 0 {
@@ -156,7 +158,7 @@ func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
 	return &patch.FieldError{Path: faults[0].Field, Reason: faults[0].Detail} // this error does not contain the refused value
 }
 
-func sameOwner(a, b metav1.OwnerReference) bool { return a.String() == b.String() }
+func isSameOwner(a, b metav1.OwnerReference) bool { return a.String() == b.String() }
 
 // patchError is the error for user patches that cannot be applied.
 type patchError struct{ err error }
@@ -170,18 +172,18 @@ func IsPatchError(err error) bool {
 	return ok
 }
 
-// RefusedPatch converts a *patch.FieldError to an error for the status of an item. A *patch.FieldError names a field
-// that the patch must not change. RefusedPatch returns all other errors unchanged, such as an error that a function in
+// ToStatusError converts a *patch.FieldError to an error for the status of an item. A *patch.FieldError names a field
+// that the patch must not change. ToStatusError returns all other errors unchanged, such as an error that a function in
 // a patch returned.
-func RefusedPatch(err error) error {
+func ToStatusError(err error) error {
 	if _, isField := errors.AsType[*patch.FieldError](err); !isField {
 		return err
 	}
 	return lserrors.NewError("CheckDeployItem", "PatchRefused", err.Error(), lsv1alpha1.ErrorInternalProblem)
 }
 
-// sameJSON reports whether two raw values are equal as JSON.
-func sameJSON(a, b *runtime.RawExtension) bool {
+// isEqualJSON reports whether two raw values are equal as JSON.
+func isEqualJSON(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

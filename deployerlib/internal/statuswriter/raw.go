@@ -20,7 +20,7 @@ import (
 // hasFunctions reports whether one of the patches contains functions.
 func hasFunctions(patches []*patch.Patch) bool {
 	for _, p := range patches {
-		if p.Functions() > 0 {
+		if p.NumFuncs() > 0 {
 			return true
 		}
 	}
@@ -38,7 +38,7 @@ func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 	defer cancel()
 	raw := &unstructured.Unstructured{}
 	raw.SetGroupVersionKind(itemKind)
-	s.writer.options.Telemetry.Request(RequestGet)
+	s.writer.options.Telemetry.RecordRequest(RequestGet)
 	err := s.writer.options.Live.Get(ctx, s.key, raw)
 	if notfound.IsProof(err) || err == nil && raw.GetUID() != s.read.UID {
 		return nil // the write that follows detects that the item does not exist
@@ -52,14 +52,14 @@ func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 
 var itemKind = lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem")
 
-// patchedRaw applies the changes of di and then one patch to the stored body, and converts the result to the Go type. A
-// change of a field that the Go type does not declare is a *patch.FieldError.
-func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
-	base, err := shown(raw, di)
+// applyPatchToRaw applies the changes of di and then one patch to the stored body, and converts the result to the Go
+// type. A change of a field that the Go type does not declare is a *patch.FieldError.
+func applyPatchToRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	base, err := applyToStored(raw, di)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := p.Fold(base)
+	wanted, err := p.ApplyTo(base)
 	if err != nil {
 		return nil, err
 	}
@@ -67,27 +67,27 @@ func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (
 	if err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { item.DeepCopyInto(out); return nil })(wanted); err != nil {
 		return nil, err
 	}
-	known, err := shown(base, out)
+	known, err := applyToStored(base, out)
 	if err != nil {
 		return nil, err
 	}
-	if path := ineffective(nil, base, wanted, known); path != nil {
+	if path := findIneffectiveChange(nil, base, wanted, known); path != nil {
 		return nil, &patch.FieldError{Path: jsondiff.PathOf(path...), Reason: fmt.Sprintf("%T has no such field", di)}
 	}
 	return out, nil
 }
 
-// shown applies the changes of di to a copy of the stored body, and returns the copy.
-func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error) {
+// applyToStored applies the changes of di to a copy of the stored body, and returns the copy.
+func applyToStored(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error) {
 	body := jsondiff.DeepCopy(raw)
 	err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { di.DeepCopyInto(item); return nil })(body)
 	return body, err
 }
 
-// ineffective returns the path of a change that the Go type does not support, or nil if there is no such change. The
-// parameter `wanted` is base with all changes. The parameter `known` is base with only those changes that the Go type
-// supports.
-func ineffective(path []string, base, wanted, known any) []string {
+// findIneffectiveChange returns the path of a change that the Go type does not support, or nil if there is no such
+// change. The parameter `wanted` is base with all changes. The parameter `known` is base with only those changes that
+// the Go type supports.
+func findIneffectiveChange(path []string, base, wanted, known any) []string {
 	if jsondiff.Equal(base, wanted) || jsondiff.IsZero(base) && jsondiff.IsZero(wanted) {
 		return nil
 	}
@@ -97,7 +97,7 @@ func ineffective(path []string, base, wanted, known any) []string {
 		keys := maps.Clone(want)
 		maps.Copy(keys, have)
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			if found := ineffective(append(slices.Clone(path), key), have[key], want[key], got[key]); found != nil {
+			if found := findIneffectiveChange(append(slices.Clone(path), key), have[key], want[key], got[key]); found != nil {
 				return found
 			}
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// TestPatchedRaw checks that the patch functions of hooks and deployers also receive the fields that the Go type does
-// not declare.
-func TestPatchedRaw(t *testing.T) {
+// TestApplyPatchToRaw checks that the patch functions of hooks and deployers also receive the fields that the Go type
+// does not declare.
+func TestApplyPatchToRaw(t *testing.T) {
 	raw := map[string]any{
 		"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
 		"metadata": map[string]any{"name": "web", "resourceVersion": "1", "labels": map[string]any{"old": "1"}},
@@ -34,7 +34,7 @@ func TestPatchedRaw(t *testing.T) {
 			member(member(body, "metadata"), "labels")["seen"] = member(body, "status")["newer"]
 			return nil
 		})
-		out, err := overlay(raw, di, []*patch.Patch{p})
+		out, err := applyPatches(raw, di, []*patch.Patch{p})
 		if err != nil || out.Labels["seen"] != "field" || seen["phase"] != "Progressing" || seen["deployer"] != nil {
 			t.Errorf("saw %v, made %+v, %v", seen, out, err)
 		}
@@ -47,7 +47,7 @@ func TestPatchedRaw(t *testing.T) {
 		t.Run("fields that the Go type does not declare cannot be "+name+" [F15]", func(t *testing.T) {
 			p := &patch.Patch{}
 			p.Append(change)
-			_, err := overlay(raw, di, []*patch.Patch{p})
+			_, err := applyPatches(raw, di, []*patch.Patch{p})
 			if field, ok := errors.AsType[*patch.FieldError](err); !ok || !strings.HasPrefix(field.Path, "status.newe") {
 				t.Errorf("error %v, want a FieldError at status.newer", err)
 			}

@@ -39,7 +39,7 @@ func TestErrorsDoNotQuoteTheItem(t *testing.T) {
 			t.Run(text(canary)+" as "+quoting+" [F8]", func(t *testing.T) {
 				item := &lsv1alpha1.DeployItem{}
 				item.Spec.Configuration = &runtime.RawExtension{Raw: document}
-				got := refused(item, errors.New("denied: "+quoted)).Error()
+				got := newWriteError(item, errors.New("denied: "+quoted)).Error()
 				for _, part := range []string{"k4n4ry", "密码", "azRu", "NG40", "107 52 110 52"} {
 					if strings.Contains(got, part) {
 						t.Errorf("%q of %q", got, quoted)
@@ -60,15 +60,15 @@ func TestRejectedWriteIsRedacted(t *testing.T) {
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "denied: password=k4n4ry-secret",
 	}}
 	item := &lsv1alpha1.DeployItem{}
-	if got := refused(item, answer).Error(); !strings.Contains(got, "k4n4ry") {
+	if got := newWriteError(item, answer).Error(); !strings.Contains(got, "k4n4ry") {
 		t.Errorf("the configuration is empty, so there is nothing to hide: %s", got)
 	}
 	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"password": "k4n4ry-secret"}`)}
-	err := refused(item, answer)
+	err := newWriteError(item, answer)
 	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "k4n4ry") || !strings.Contains(text, "denied: password=***") {
 		t.Errorf("error = %q, want a redacted password", text)
 	}
-	if !apierrors.IsForbidden(err) || ResultOf(err).Kind != ResultRefused || !errors.Is(err, answer) {
+	if !apierrors.IsForbidden(err) || ToResult(err).Kind != ResultRefused || !errors.Is(err, answer) {
 		t.Error("the error cannot be recognised any more")
 	}
 	if found, ok := errors.AsType[*writeError](fmt.Errorf("write: %w", err)); !ok || found != err {

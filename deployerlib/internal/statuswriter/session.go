@@ -22,63 +22,63 @@ type Session struct {
 	state  *itemstate.Item
 	key    types.NamespacedName
 
-	mu        sync.Mutex                   // held by writes, because Checkpoint may run in another goroutine
-	read      *lsv1alpha1.DeployItem       // the item as the reconcile read it; shared and never changed
-	stored    *lsv1alpha1.DeployItem       // the item as the API server stored it last
-	working   *lsv1alpha1.DeployItem       // the copy that user code changes; until the copy is made, the same pointer as in the field `read`
-	protected *lsv1alpha1.DeployItemStatus // the status to which Restore resets protected fields
-	patches   userPatches
-	raw       map[string]any    // the stored body, for functions in patches; nil until it was read
-	decision  contract.Decision // the decision of the last write
-	started   bool              // Start succeeded
-	foreign   bool              // another client changed the item
-	kept      *Update           // an update that was not confirmed
+	mu          sync.Mutex                   // held by writes, because Checkpoint may run in another goroutine
+	read        *lsv1alpha1.DeployItem       // the item as the reconcile read it; shared and never changed
+	stored      *lsv1alpha1.DeployItem       // the item as the API server stored it last
+	working     *lsv1alpha1.DeployItem       // the copy that user code changes; until the copy is made, the same pointer as in the field `read`
+	protected   *lsv1alpha1.DeployItemStatus // the status to which ResetProtected resets protected fields
+	patches     userPatches
+	raw         map[string]any    // the stored body, for functions in patches; nil until it was read
+	decision    contract.Decision // the decision of the last write
+	started     bool              // Start succeeded
+	stale       bool              // another client changed the item
+	unconfirmed *Update           // an update that was not confirmed
 }
 
-// Read returns the item as the reconcile read it. The caller must not change the item.
-func (s *Session) Read() *lsv1alpha1.DeployItem { return s.read }
+// GetOriginal returns the item as the reconcile read it. The caller must not change the item.
+func (s *Session) GetOriginal() *lsv1alpha1.DeployItem { return s.read }
 
-// Stored returns the item as the API server stored it last. The caller must not change the item.
-func (s *Session) Stored() *lsv1alpha1.DeployItem { return s.stored }
+// GetStored returns the item as the API server stored it last. The caller must not change the item.
+func (s *Session) GetStored() *lsv1alpha1.DeployItem { return s.stored }
 
-// Working returns the item with the changes of user code. The caller must not change the item unless EnsureCopy was
-// called before.
-func (s *Session) Working() *lsv1alpha1.DeployItem { return s.working }
+// GetWorkingCopy returns the item with the changes of user code. The caller must not change the item unless EnsureCopy
+// was called before.
+func (s *Session) GetWorkingCopy() *lsv1alpha1.DeployItem { return s.working }
 
-// Decision returns the decision of the last write.
-func (s *Session) Decision() contract.Decision { return s.decision }
+// GetDecision returns the decision of the last write.
+func (s *Session) GetDecision() contract.Decision { return s.decision }
 
-// Started reports whether the start of the run is stored.
-func (s *Session) Started() bool { return s.started }
+// IsStarted reports whether the start of the run is stored.
+func (s *Session) IsStarted() bool { return s.started }
 
 // IsStale reports whether another client has changed the item. The next attempt must handle the change.
-func (s *Session) IsStale() bool { return s.foreign }
+func (s *Session) IsStale() bool { return s.stale }
 
 // MarkStale records that another client has changed the item. The next attempt must handle the change.
 func (s *Session) MarkStale() {
-	s.foreign = true
+	s.stale = true
 	s.state.MarkStale()
 }
 
-// Start stores the start of a run before any action of the run: first the status, and then the finalizer and the
-// annotations. If another process began the run, there may be nothing to store. In this case, Start sends a write that
-// changes nothing, to check that the item is current. After a conflict, Start returns an error.
-func (s *Session) Start(ctx context.Context, d contract.Decision) error {
+// StoreStart stores the start of a run before any action of the run: first the status, and then the finalizer and the
+// annotations. If another process began the run, there may be nothing to store. In this case, StoreStart sends a write
+// that changes nothing, to check that the item is current. After a conflict, StoreStart returns an error.
+func (s *Session) StoreStart(ctx context.Context, d contract.Decision) error {
 	s.decision = d
 	status := &s.stored.Status
-	if d.New || s.patches.pending() || showsOld(s.stored, d) {
+	if d.New || s.patches.hasUnstored() || hasObsoleteConditions(s.stored, d) {
 		s.working.Status.Conditions = contract.RemoveCondition(s.working.Status.Conditions, contract.ConditionDeployed)
 		status = &s.working.Status
 	}
-	metadata := MetadataPatch{AddFinalizer: s.read.DeletionTimestamp == nil, RemoveAnnotations: d.Remove}
-	wrote, err := s.store(ctx, Update{Status: status, Metadata: metadata}, conflictGivesUp)
+	metadata := MetadataPatch{AddFinalizer: s.read.DeletionTimestamp == nil, RemoveAnnotations: d.RemoveAnnotations}
+	wrote, err := s.store(ctx, Update{Status: status, Metadata: metadata}, conflictRuleFail)
 	if err != nil {
 		return err
 	}
-	mine := s.state.Claim(s.working)
+	mine := s.state.MarkOwnRun(s.working)
 	if !wrote && !d.Background && !mine {
-		if err := s.writer.fence(ctx, s.stored); err != nil {
-			s.state.Unclaim()
+		if err := s.writer.checkStored(ctx, s.stored); err != nil {
+			s.state.ClearOwnRun()
 			return err
 		}
 	}
@@ -86,34 +86,34 @@ func (s *Session) Start(ctx context.Context, d contract.Decision) error {
 	return nil
 }
 
-// showsOld reports whether the item shows conditions that become obsolete when the deployer is called.
-func showsOld(stored *lsv1alpha1.DeployItem, d contract.Decision) bool {
+// hasObsoleteConditions reports whether the item shows conditions that become obsolete when the deployer is called.
+func hasObsoleteConditions(stored *lsv1alpha1.DeployItem, d contract.Decision) bool {
 	return contract.GetCondition(stored.Status.Conditions, contract.ConditionDeployed) != nil || !contract.HasPausedCondition(stored, d)
 }
 
-// Checkpoint stores progress during a call. It never writes phase, errors or job fields.
-func (s *Session) Checkpoint(ctx context.Context) error {
+// StoreProgress stores progress during a call. It never writes phase, errors or job fields.
+func (s *Session) StoreProgress(ctx context.Context) error {
 	status := s.working.Status.DeepCopy()
-	guard.Protect(s.protected, status)
-	contract.CompleteConditions(s.stored.Status.Conditions, status.Conditions, s.writer.options.Clock.Now())
+	guard.ResetProtected(s.protected, status)
+	contract.SetMissingTimes(s.stored.Status.Conditions, status.Conditions, s.writer.options.Clock.Now())
 	if err := contract.CheckProviderStatus(status.ProviderStatus); err != nil {
 		return err
 	}
 	status.Phase, status.LastError = s.stored.Status.Phase, s.stored.Status.LastError
-	_, err := s.store(ctx, Update{Status: status}, conflictRebases)
-	if patch.Permanent(err) { // a retry would not help, and the objects in the refused provider status have not been created yet
-		return &contract.Fault{
+	_, err := s.store(ctx, Update{Status: status}, conflictRuleRebase)
+	if patch.IsTooLarge(err) { // a retry would not help, and the objects in the refused provider status have not been created yet
+		return &contract.CodedError{
 			Operation: "Checkpoint", Reason: ReasonTooLarge, Err: err, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
 		}
 	}
 	return err
 }
 
-// Foreign returns the path of a status field that user code has written with its own client, or "" if there is none. If
-// user code writes the working copy, its client also stores the new resourceVersion in the working copy. Foreign
-// therefore reads the item from the API server only if this resourceVersion has changed. If Foreign returns a path, the
-// version at the API server becomes the base of the next write.
-func (s *Session) Foreign(ctx context.Context) string {
+// FindForeignChange returns the path of a status field that user code has written with its own client, or "" if there
+// is none. If user code writes the working copy, its client also stores the new resourceVersion in the working copy.
+// FindForeignChange therefore reads the item from the API server only if this resourceVersion has changed. If
+// FindForeignChange returns a path, the version at the API server becomes the base of the next write.
+func (s *Session) FindForeignChange(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.working.ResourceVersion == s.stored.ResourceVersion {
@@ -125,7 +125,7 @@ func (s *Session) Foreign(ctx context.Context) string {
 	if err != nil || fresh == nil {
 		return "" // the next write detects a conflict
 	}
-	path := guard.Foreign(&s.stored.Status, &fresh.Status)
+	path := guard.FindForeignChange(&s.stored.Status, &fresh.Status)
 	if path != "" {
 		s.MarkStale()
 		s.stored, s.raw = fresh, nil
@@ -136,24 +136,24 @@ func (s *Session) Foreign(ctx context.Context) string {
 // ReasonTooLarge is the reason of an error about an item that the API server cannot store.
 const ReasonTooLarge = "StatusTooLarge"
 
-// Outcome stores the outcome of an attempt.
-func (s *Session) Outcome(ctx context.Context, u Update) Result {
+// StoreOutcome stores the outcome of an attempt.
+func (s *Session) StoreOutcome(ctx context.Context, u Update) Result {
 	s.decision = u.Decision
 	if !u.Replaces && u.Metadata.RemoveFinalizer && len(s.stored.Finalizers) <= 1 { // the status and the patches are deleted with the item
 		u.Status = &s.stored.Status
 		s.patches.drop()
 	}
-	rule := conflictRebases
+	rule := conflictRuleRebase
 	if !s.started && !u.Replaces {
-		rule = conflictGivesUp
+		rule = conflictRuleFail
 	}
 	_, err := s.store(ctx, u, rule)
 	if err == nil && u.Decision.New && !s.started {
-		s.state.Claim(&lsv1alpha1.DeployItem{ObjectMeta: s.stored.ObjectMeta, Status: *u.Status})
+		s.state.MarkOwnRun(&lsv1alpha1.DeployItem{ObjectMeta: s.stored.ObjectMeta, Status: *u.Status})
 	}
-	res := ResultOf(err)
+	res := ToResult(err)
 	if res.Kind == ResultUnconfirmed && u.Keep {
-		s.kept = &u
+		s.unconfirmed = &u
 		s.state.KeepUnconfirmed(s)
 	}
 	return res
@@ -180,24 +180,24 @@ func (s *Session) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
 	defer cancel()
 	err := s.flush(ctx)
-	if ResultOf(err).Kind == ResultUnconfirmed {
+	if ToResult(err).Kind == ResultUnconfirmed {
 		s.state.KeepUnconfirmed(s)
 	}
 	return err
 }
 
 func (s *Session) flush(ctx context.Context) error {
-	wanted := withStatus(s.stored, s.kept.Status, s.decision.Revision)
+	wanted := withStatus(s.stored, s.unconfirmed.Status, s.decision.Revision)
 	own, err := diff(s.stored, wanted)
 	if err != nil {
 		return err
 	}
-	update := pendingUpdate{own: own, outcomeStatus: &wanted.Status, metadata: s.kept.Metadata, userPatches: s.patches.taken}
+	update := pendingUpdate{own: own, outcomeStatus: &wanted.Status, metadata: s.unconfirmed.Metadata, userPatches: s.patches.included}
 	changes, err := s.rebase(ctx, update, false)
-	if err != nil || changes.Empty() {
+	if err != nil || changes.IsEmpty() {
 		return err
 	}
-	return s.send(ctx, changes, update, conflictRebases)
+	return s.send(ctx, changes, update, conflictRuleRebase)
 }
 
 // StoreLive reads the item from the API server and passes a copy to the function `change`. If this function returns

@@ -23,8 +23,8 @@ import (
 type conflictRule int
 
 const (
-	conflictGivesUp conflictRule = iota // the attempt ends, and the next attempt evaluates the newer version
-	conflictRebases                     // the write is rebased, provided that the newer version belongs to the same run
+	conflictRuleFail   conflictRule = iota // the attempt ends, and the next attempt evaluates the newer version
+	conflictRuleRebase                     // the write is rebased, provided that the newer version belongs to the same run
 )
 
 // store writes the status, the metadata and the user patches in at most two calls. It reports whether anything had to
@@ -32,7 +32,7 @@ const (
 func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	update := pendingUpdate{metadata: u.Metadata, userPatches: s.patches.take()}
+	update := pendingUpdate{metadata: u.Metadata, userPatches: s.patches.prepareWrite()}
 	if u.Metadata.isEmpty() && len(update.userPatches) == 0 && equality.Semantic.DeepEqual(&s.stored.Status, u.Status) {
 		return false, nil
 	}
@@ -55,16 +55,16 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	if err != nil {
 		return false, fmt.Errorf("compare deploy item: %w", err)
 	}
-	if changes.Empty() {
+	if changes.IsEmpty() {
 		s.patches.markStored()
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
 	defer cancel()
-	s.state.ExpectWrite(itemstate.DigestOf(halfWritten(s.stored, wanted)), itemstate.DigestOf(wanted))
+	s.state.ExpectWrite(itemstate.ComputeDigest(withStoredMetadata(s.stored, wanted)), itemstate.ComputeDigest(wanted))
 	before := s.stored
 	if err = s.send(ctx, changes, update, rule); err == nil && s.stored != before && len(update.userPatches) > 0 && s.working != s.read {
-		takeOverPatches(s.stored, s.working)
+		copyPatched(s.stored, s.working)
 	}
 	return true, err
 }
@@ -78,8 +78,8 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 			s.patches.markStored()
 			return nil
 		case !apierrors.IsConflict(err):
-			return refused(s.read, err)
-		case rule == conflictGivesUp:
+			return newWriteError(s.read, err)
+		case rule == conflictRuleFail:
 			s.MarkStale()
 			return errConflict
 		}
@@ -87,7 +87,7 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 		if changes, err = s.rebase(ctx, update, statusStored); err != nil {
 			return err
 		}
-		if changes.Empty() {
+		if changes.IsEmpty() {
 			s.patches.markStored()
 			return nil
 		}
@@ -99,10 +99,10 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (itempatch.Changes, error) {
 	obj := &lsv1alpha1.DeployItem{}
 	obj.Namespace, obj.Name = s.key.Namespace, s.key.Name
-	s.writer.options.Telemetry.Write(s.key, changes)
+	s.writer.options.Telemetry.RecordWrite(s.key, changes)
 	left, err := itempatch.Send(ctx, s.writer.options.Client, obj, changes)
 	if rights, missing := errors.AsType[*patch.RightsError](err); missing {
-		s.writer.options.Telemetry.MissingRight(rights.Resource)
+		s.writer.options.Telemetry.RecordMissingRight(rights.Resource)
 	}
 	if obj.ResourceVersion != "" {
 		s.setStored(obj)
@@ -136,7 +136,7 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 	if err != nil {
 		return itempatch.Changes{}, fmt.Errorf("rebase changes: %w", err)
 	}
-	if changes.Status != nil && !contract.SameRun(fresh, mine, s.decision) {
+	if changes.Status != nil && !contract.IsSameRun(fresh, mine, s.decision) {
 		return itempatch.Changes{}, s.keepProviderStatus(ctx, fresh)
 	}
 	s.stored = fresh
@@ -149,13 +149,13 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 	fresh := &lsv1alpha1.DeployItem{}
 	o := s.writer.options
-	o.Telemetry.Request(RequestGet)
+	o.Telemetry.RecordRequest(RequestGet)
 	err := o.Live.Get(ctx, s.key, fresh)
 	if err == nil && !s.state.ConfirmRead(fresh.ResourceVersion, o.Clock.Now(), s.read.ResourceVersion, s.stored.ResourceVersion) {
 		return nil, &writeError{err: fmt.Errorf("the API server returned version %s of the item, which is out of date", fresh.ResourceVersion)}
 	}
 	if notfound.IsProof(err) || err == nil && fresh.UID != s.read.UID {
-		s.state.Released(s.read.UID)
+		s.state.RecordRemoval(s.read.UID)
 		return nil, nil
 	}
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) 
 // CheckVersion reads an item from the API server and records the version of the response in the parameter `state`.
 func (w *Writer) CheckVersion(ctx context.Context, key types.NamespacedName, state *itemstate.Item) error {
 	fresh := &lsv1alpha1.DeployItem{}
-	w.options.Telemetry.Request(RequestGet)
+	w.options.Telemetry.RecordRequest(RequestGet)
 	if err := w.options.Live.Get(ctx, key, fresh); err != nil {
 		return err
 	}
@@ -181,31 +181,31 @@ func (w *Writer) CheckVersion(ctx context.Context, key types.NamespacedName, sta
 // also if the item changes or ceases to exist before the write.
 func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.DeployItem) error {
 	mine := &s.working.Status
-	if s.kept != nil {
-		mine = s.kept.Status
+	if s.unconfirmed != nil {
+		mine = s.unconfirmed.Status
 	}
 	status := fresh.Status.DeepCopy()
 	status.ProviderStatus = mine.ProviderStatus
 	status.ExportReference = mine.ExportReference
 	changes, err := diff(fresh, withStatus(fresh, status, s.decision.Revision))
-	if err != nil || changes.Empty() {
+	if err != nil || changes.IsEmpty() {
 		return errors.Join(errSuperseded, err)
 	}
 	if _, err := s.sendOnce(ctx, changes); err != nil && !apierrors.IsConflict(err) && !notfound.IsProof(err) {
-		return refused(s.read, err)
+		return newWriteError(s.read, err)
 	}
 	return errSuperseded
 }
 
-// fence returns an error unless the API server still stores the given version of the item.
-func (w *Writer) fence(ctx context.Context, stored *lsv1alpha1.DeployItem) error {
-	w.options.Telemetry.Request(RequestFence)
-	err := itempatch.Fence(ctx, w.options.Client, stored.DeepCopy())
+// checkStored returns an error unless the API server still stores the given version of the item.
+func (w *Writer) checkStored(ctx context.Context, stored *lsv1alpha1.DeployItem) error {
+	w.options.Telemetry.RecordRequest(RequestCheckStored)
+	err := itempatch.CheckStored(ctx, w.options.Client, stored.DeepCopy())
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err):
 		return errConflict
 	}
-	return refused(stored, err)
+	return newWriteError(stored, err)
 }

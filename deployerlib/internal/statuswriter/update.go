@@ -51,7 +51,7 @@ type Update struct {
 	// Metadata is the change of the metadata.
 	Metadata MetadataPatch
 	// IsOutcome is set if Status is the outcome of a call or run. If the write is rebased after a conflict,
-	// guard.OverwriteOutcome restores this outcome.
+	// guard.CopyOutcome restores this outcome.
 	IsOutcome bool
 	// Replaces is set if an earlier update was refused and this update replaces it. After a conflict, this update is
 	// rebased even if the start of the run is not stored.
@@ -72,7 +72,7 @@ type pendingUpdate struct {
 // applyTo applies the update to a copy of an item and returns the copy. The parameter `fresh` is the item as a live
 // read returned it.
 func (u pendingUpdate) applyTo(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem, error) {
-	changed, err := u.own.On(fresh)
+	changed, err := u.own.ApplyTo(fresh)
 	if err != nil {
 		return nil, fmt.Errorf("rebase changes: %w", err)
 	}
@@ -81,7 +81,7 @@ func (u pendingUpdate) applyTo(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1a
 		return nil, fmt.Errorf("rebase changes: %T is not a deploy item", changed)
 	}
 	if u.own.Status != nil {
-		guard.OverwriteOutcome(u.outcomeStatus, &own.Status, s.decision)
+		guard.CopyOutcome(u.outcomeStatus, &own.Status, s.decision)
 	}
 	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
 	u.metadata.apply(own, s.read)
@@ -95,7 +95,7 @@ func (p *userPatches) applyTo(raw map[string]any, own *lsv1alpha1.DeployItem, us
 	if len(users) == 0 {
 		return own, nil
 	}
-	patched, err := overlay(raw, own, users)
+	patched, err := applyPatches(raw, own, users)
 	if err != nil {
 		p.drop()
 		return nil, err
@@ -105,9 +105,9 @@ func (p *userPatches) applyTo(raw map[string]any, own *lsv1alpha1.DeployItem, us
 	return wanted, nil
 }
 
-// halfWritten returns an item with the metadata of the parameter `stored` and the status of the parameter `wanted`. The
-// API server stores this item between the two calls of a write.
-func halfWritten(stored, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
+// withStoredMetadata returns an item with the metadata of the parameter `stored` and the status of the parameter
+// `wanted`. The API server stores this item between the two calls of a write.
+func withStoredMetadata(stored, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: stored.ObjectMeta, Status: wanted.Status}
 }
 
@@ -118,21 +118,21 @@ func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus
 	wanted := &lsv1alpha1.DeployItem{TypeMeta: base.TypeMeta, Spec: base.Spec}
 	base.ObjectMeta.DeepCopyInto(&wanted.ObjectMeta)
 	status.DeepCopyInto(&wanted.Status)
-	contract.Mask(revision, &base.Status, &wanted.Status)
-	guard.Bound(&wanted.Status)
+	contract.RevertForbiddenChanges(revision, &base.Status, &wanted.Status)
+	guard.LimitSize(&wanted.Status)
 	if contract.CheckProviderStatus(wanted.Status.ProviderStatus) != nil {
 		wanted.Status.ProviderStatus = nil
 	}
 	return wanted
 }
 
-// Changes reports whether a write of the given status would change the stored item.
-func Changes(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) bool {
+// WouldChange reports whether a write of the given status would change the stored item.
+func WouldChange(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) bool {
 	if equality.Semantic.DeepEqual(&stored.Status, status) {
 		return false
 	}
 	changes, err := diff(stored, withStatus(stored, status, revision))
-	return err != nil || !changes.Empty()
+	return err != nil || !changes.IsEmpty()
 }
 
 // diff compares two versions of an item without their specs, which are equal and may be large.

@@ -27,25 +27,26 @@ func (s *Session) EnsureCopy() *lsv1alpha1.DeployItem {
 	return s.working
 }
 
-// Snapshot stores the current status. Restore uses this status to reset the fields that user code must not change.
-func (s *Session) Snapshot() { s.protected = s.working.Status.DeepCopy() }
+// SaveStatus stores the current status. ResetProtected uses this status to reset the fields that user code must not
+// change.
+func (s *Session) SaveStatus() { s.protected = s.working.Status.DeepCopy() }
 
-// UserCopy returns the working copy for user code, and a context from which patch.FromContext returns the patch of the
-// session.
-func (s *Session) UserCopy(ctx context.Context) (context.Context, *lsv1alpha1.DeployItem) {
+// GetUserCopy returns the working copy for user code, and a context from which patch.FromContext returns the patch of
+// the session.
+func (s *Session) GetUserCopy(ctx context.Context) (context.Context, *lsv1alpha1.DeployItem) {
 	s.EnsureCopy()
 	if s.protected == nil {
-		s.Snapshot()
+		s.SaveStatus()
 	}
-	return patch.NewContext(ctx, &s.patches.noted), s.working
+	return patch.NewContext(ctx, &s.patches.recorded), s.working
 }
 
-// Restore reverts the changes to the working copy that user code must not make. It returns an error with the path of
-// the field if the spec was changed, because a stored change of the spec would lead to another run. It also returns an
-// error if a patch cannot be applied. The parameter `who` is the name of the user code in logs and errors.
-func (s *Session) Restore(ctx context.Context, log logr.Logger, who string) error {
-	guard.Protect(s.protected, &s.working.Status)
-	contract.CompleteConditions(s.stored.Status.Conditions, s.working.Status.Conditions, s.writer.options.Clock.Now())
+// ResetProtected reverts the changes to the working copy that user code must not make. It returns an error with the
+// path of the field if the spec was changed, because a stored change of the spec would lead to another run. It also
+// returns an error if a patch cannot be applied. The parameter `who` is the name of the user code in logs and errors.
+func (s *Session) ResetProtected(ctx context.Context, log logr.Logger, who string) error {
+	guard.ResetProtected(s.protected, &s.working.Status)
+	contract.SetMissingTimes(s.stored.Status.Conditions, s.working.Status.Conditions, s.writer.options.Clock.Now())
 	if !equality.Semantic.DeepEqual(s.working.ObjectMeta, s.stored.ObjectMeta) {
 		log.V(1).Info("discarding changes of the metadata in memory", "by", who)
 		s.stored.ObjectMeta.DeepCopyInto(&s.working.ObjectMeta)
@@ -54,7 +55,7 @@ func (s *Session) Restore(ctx context.Context, log logr.Logger, who string) erro
 	if reflect.DeepEqual(s.working.Spec, s.read.Spec) || equality.Semantic.DeepEqual(s.working.Spec, s.read.Spec) {
 		return s.checkPatches(ctx, log, who)
 	}
-	path := specPath(s.read, s.working)
+	path := findSpecDifference(s.read, s.working)
 	s.read.Spec.DeepCopyInto(&s.working.Spec)
 	return lserrors.NewError("CheckDeployItem", "SpecChanged", fmt.Sprintf("%s changed %s, which a deployer must not do", who, path),
 		lsv1alpha1.ErrorInternalProblem)
@@ -64,7 +65,7 @@ func (s *Session) Restore(ctx context.Context, log logr.Logger, who string) erro
 func (s *Session) checkPatches(ctx context.Context, log logr.Logger, who string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.readRaw(ctx, s.patches.all()); err != nil {
+	if err := s.readRaw(ctx, s.patches.listUnstored()); err != nil {
 		log.V(1).Info("the item cannot be read now, so the patch is checked later, when it is written", "error", err.Error())
 		return nil
 	}
@@ -73,11 +74,11 @@ func (s *Session) checkPatches(ctx context.Context, log logr.Logger, who string)
 		return nil
 	}
 	log.Info("the patch is invalid and is discarded", "error", err.Error())
-	return RefusedPatch(err)
+	return ToStatusError(err)
 }
 
-// specPath returns the path at which two specs differ.
-func specPath(stored, changed *lsv1alpha1.DeployItem) string {
+// findSpecDifference returns the path at which two specs differ.
+func findSpecDifference(stored, changed *lsv1alpha1.DeployItem) string {
 	probe := stored.DeepCopy()
 	changed.Spec.DeepCopyInto(&probe.Spec)
 	_, err := itempatch.Diff(stored, probe)
@@ -87,8 +88,8 @@ func specPath(stored, changed *lsv1alpha1.DeployItem) string {
 	return "spec"
 }
 
-// Changed reports whether there is a working copy or a patch, so that a write may be needed.
-func (s *Session) Changed() bool { return s.working != s.read || s.patches.pending() }
+// HasChanges reports whether there is a working copy or a patch, so that a write may be needed.
+func (s *Session) HasChanges() bool { return s.working != s.read || s.patches.hasUnstored() }
 
 // DropUserChanges drops the changes of user code in the status and in patches.
 func (s *Session) DropUserChanges() {
@@ -102,21 +103,21 @@ func (s *Session) DropUserChanges() {
 // item to the working copy.
 func (s *Session) setStored(obj *lsv1alpha1.DeployItem) {
 	obj.ManagedFields = nil
-	s.state.Wrote(obj)
+	s.state.RecordWrite(obj)
 	s.stored = obj
 	if s.working != s.read {
 		obj.ObjectMeta.DeepCopyInto(&s.working.ObjectMeta)
 	}
 }
 
-// takeOverPatches copies the stored status, which includes the effect of the user patches, to the working copy. It
+// copyPatched copies the stored status, which includes the effect of the user patches, to the working copy. It
 // keeps the phase and the error that the deployer set in memory. It also keeps the provider status of the working copy
 // if the stored provider status is equal.
-func takeOverPatches(stored, working *lsv1alpha1.DeployItem) {
+func copyPatched(stored, working *lsv1alpha1.DeployItem) {
 	mine := working.Status
 	stored.Status.DeepCopyInto(&working.Status)
 	working.Status.Phase, working.Status.LastError = mine.Phase, mine.LastError
-	if sameJSON(mine.ProviderStatus, working.Status.ProviderStatus) {
+	if isEqualJSON(mine.ProviderStatus, working.Status.ProviderStatus) {
 		working.Status.ProviderStatus = mine.ProviderStatus
 	}
 }

@@ -28,19 +28,19 @@ const (
 
 // These are the names of the requests that a Writer makes in addition to writes.
 const (
-	RequestGet   = "get"
-	RequestFence = "fence"
+	RequestGet         = "get"
+	RequestCheckStored = "fence"
 )
 
 // Telemetry observes what a Writer is about to send.
 type Telemetry interface {
-	// Request is called before a request that changes nothing.
-	Request(name string)
-	// Write is called before a write.
-	Write(item types.NamespacedName, changes itempatch.Changes)
-	// MissingRight is called after a write that failed because neither a patch nor an update of the resource is
+	// RecordRequest is called before a request that changes nothing.
+	RecordRequest(name string)
+	// RecordWrite is called before a write.
+	RecordWrite(item types.NamespacedName, changes itempatch.Changes)
+	// RecordMissingRight is called after a write that failed because neither a patch nor an update of the resource is
 	// allowed.
-	MissingRight(resource string)
+	RecordMissingRight(resource string)
 }
 
 // Options configures a Writer. All fields are required.
@@ -95,8 +95,8 @@ type Result struct {
 	Err  error
 }
 
-// ResultOf classifies the error of a write.
-func ResultOf(err error) Result {
+// ToResult classifies the error of a write.
+func ToResult(err error) Result {
 	_, isWrite := errors.AsType[*writeError](err)
 	switch {
 	case err == nil:
@@ -116,7 +116,7 @@ func (e *writeError) Error() string { return e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
 // IsWriteError reports whether err comes from a write. Do not record such an error in the status of the item, unless
-// ResultOf classifies it as ResultRefused.
+// ToResult classifies it as ResultRefused.
 func IsWriteError(err error) bool {
 	_, ok := errors.AsType[*writeError](err)
 	return ok
@@ -124,12 +124,12 @@ func IsWriteError(err error) bool {
 
 // isRefusal reports whether the API server received a write and refused it.
 func isRefusal(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || patch.Permanent(err)
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || patch.IsTooLarge(err)
 }
 
-// refused returns err as a writeError. It removes text that quotes the configuration of the item, because the
+// newWriteError returns err as a writeError. It removes text that quotes the configuration of the item, because the
 // configuration may contain secrets.
-func refused(item *lsv1alpha1.DeployItem, err error) *writeError {
+func newWriteError(item *lsv1alpha1.DeployItem, err error) *writeError {
 	if config := item.Spec.Configuration; config != nil && len(config.Raw) > 0 {
 		err = redact.Error(err, config.Raw)
 	}

@@ -60,10 +60,10 @@ func (s *sources) find(directory string, found map[[2]string]*Error) error {
 	}
 	for _, file := range p.files {
 		for _, decl := range file.syntax.Decls {
-			scope := &scope{sources: s, pkg: p, file: file, locals: assignments(decl)}
+			scope := &scope{sources: s, pkg: p, file: file, locals: findAssignments(decl)}
 			ast.Inspect(decl, func(n ast.Node) bool {
-				if made, ok := scope.site(n); ok && err == nil {
-					made.codes = append(made.codes, scope.appended(n)...)
+				if made, ok := scope.findSite(n); ok && err == nil {
+					made.codes = append(made.codes, scope.findAppended(n)...)
 					err = scope.add(made, found)
 				}
 				return true
@@ -80,21 +80,21 @@ type site struct {
 	timeout                    bool // set if the called function adds ERR_TIMEOUT
 }
 
-// site returns the error that the syntax node n creates. It returns false if n is neither a call of a known error
+// findSite returns the error that the syntax node n creates. It returns false if n is neither a call of a known error
 // constructor nor a composite literal with the fields of an error.
-func (s *scope) site(n ast.Node) (site, bool) {
+func (s *scope) findSite(n ast.Node) (site, bool) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
-		return s.call(n)
+		return s.parseCall(n)
 	case *ast.CompositeLit:
-		return literal(n)
+		return parseLiteral(n)
 	}
 	return site{}, false
 }
 
-func (s *scope) call(call *ast.CallExpr) (site, bool) {
+func (s *scope) parseCall(call *ast.CallExpr) (site, bool) {
 	args := call.Args
-	switch name := s.qualified(call.Fun); {
+	switch name := s.qualifyName(call.Fun); {
 	case name == "lserrors.NewError" && len(args) >= 3:
 		return site{operation: args[0], reason: args[1], message: args[2], codes: args[3:]}, true
 	case name == "lserrors.NewWrappedError" && len(args) >= 4:
@@ -103,13 +103,13 @@ func (s *scope) call(call *ast.CallExpr) (site, bool) {
 		return site{operation: args[1], reason: args[2]}, true
 	case name == "contract.newError" && len(args) >= 4:
 		return site{operation: args[0], reason: args[1], message: args[2], codes: args[4:]}, true
-	case name == "contract.timeoutError" && len(args) >= 3:
+	case name == "contract.newTimeoutError" && len(args) >= 3:
 		return site{operation: args[0], reason: args[1], message: args[2], timeout: true}, true
 	}
 	return site{}, false
 }
 
-func literal(lit *ast.CompositeLit) (site, bool) {
+func parseLiteral(lit *ast.CompositeLit) (site, bool) {
 	out := site{}
 	for _, element := range lit.Elts {
 		field, ok := element.(*ast.KeyValueExpr)
@@ -150,7 +150,7 @@ func (s *scope) add(made site, found map[[2]string]*Error) error {
 			found[key] = &Error{Reason: reason, Operation: operation}
 		}
 		e := found[key]
-		e.Messages = addNew(e.Messages, s.message(made.message))
+		e.Messages = addNew(e.Messages, s.formatMessage(made.message))
 		if made.timeout {
 			e.Codes = addNew(e.Codes, "ERR_TIMEOUT")
 		}
@@ -170,8 +170,8 @@ func addNew(list []string, value string) []string {
 	return append(list, value)
 }
 
-// Cells returns the cells of the columns that are generated from the code: reason, operation, codes and messages.
-func (e Error) Cells() []string {
+// ListCells returns the cells of the columns that are generated from the code: reason, operation, codes and messages.
+func (e Error) ListCells() []string {
 	quote := func(values []string) string {
 		for i, value := range values {
 			values[i] = "`" + strings.ReplaceAll(value, "|", "\\|") + "`"

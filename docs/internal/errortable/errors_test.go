@@ -42,7 +42,7 @@ func fault() error {
 	return &Fault{Operation: "Op", Reason: "Literal", Message: oneLine("short"), Codes: codes}
 }
 
-func late() error { return timeoutError("Wait", "Late", "too late", now) }
+func late() error { return newTimeoutError("Wait", "Late", "too late", now) }
 `
 
 func TestFind(t *testing.T) {
@@ -83,7 +83,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	cells := []string{"`Constant`", "`Op`", "`ERR_TIMEOUT`", "`second …`<br>`…: want … \\| more`"}
-	if diff := cmp.Diff(cells, got[1].Cells()); diff != "" {
+	if diff := cmp.Diff(cells, got[1].ListCells()); diff != "" {
 		t.Errorf("Cells: -want +got:\n%s", diff)
 	}
 }

@@ -55,13 +55,13 @@ func (s *sources) load(directory string) (*pkg, error) {
 			return nil, err
 		}
 		p.name = syntax.Name.Name
-		p.files = append(p.files, file{syntax: syntax, imports: imports(syntax)})
-		constants(syntax, p.constants)
+		p.files = append(p.files, file{syntax: syntax, imports: readImports(syntax)})
+		addConstants(syntax, p.constants)
 	}
 	return p, nil
 }
 
-func imports(syntax *ast.File) map[string]string {
+func readImports(syntax *ast.File) map[string]string {
 	out := map[string]string{}
 	for _, spec := range syntax.Imports {
 		at, err := strconv.Unquote(spec.Path.Value)
@@ -77,7 +77,7 @@ func imports(syntax *ast.File) map[string]string {
 	return out
 }
 
-func constants(syntax *ast.File, into map[string]ast.Expr) {
+func addConstants(syntax *ast.File, into map[string]ast.Expr) {
 	for _, decl := range syntax.Decls {
 		group, ok := decl.(*ast.GenDecl)
 		if !ok || group.Tok != token.CONST {
@@ -95,9 +95,9 @@ func constants(syntax *ast.File, into map[string]ast.Expr) {
 	}
 }
 
-// assignments returns the expressions that a declaration assigns to its local variables and their
+// findAssignments returns the expressions that a declaration assigns to its local variables and their
 // fields.
-func assignments(decl ast.Decl) map[string][]ast.Expr {
+func findAssignments(decl ast.Decl) map[string][]ast.Expr {
 	out := map[string][]ast.Expr{}
 	ast.Inspect(decl, func(n ast.Node) bool {
 		assign, ok := n.(*ast.AssignStmt)
@@ -121,8 +121,8 @@ type scope struct {
 	locals  map[string][]ast.Expr
 }
 
-// qualified returns the name of a function, qualified by its package.
-func (s *scope) qualified(fun ast.Expr) string {
+// qualifyName returns the name of a function, qualified by its package.
+func (s *scope) qualifyName(fun ast.Expr) string {
 	switch fun := fun.(type) {
 	case *ast.Ident:
 		return s.pkg.name + "." + fun.Name
@@ -145,9 +145,9 @@ func (s *scope) values(e ast.Expr) []string {
 		}
 		return []string{text}
 	case *ast.Ident:
-		return s.named(e.Name)
+		return s.resolveName(e.Name)
 	case *ast.SelectorExpr:
-		return s.imported(e)
+		return s.resolveImported(e)
 	case *ast.CompositeLit:
 		var out []string
 		for _, element := range e.Elts {
@@ -162,9 +162,9 @@ func (s *scope) values(e ast.Expr) []string {
 	return nil
 }
 
-// appended returns the codes that are appended to the field Codes of the local variable to which the node n is
+// findAppended returns the codes that are appended to the field Codes of the local variable to which the node n is
 // assigned.
-func (s *scope) appended(n ast.Node) []ast.Expr {
+func (s *scope) findAppended(n ast.Node) []ast.Expr {
 	var out []ast.Expr
 	for name, values := range s.locals {
 		if !slices.ContainsFunc(values, func(e ast.Expr) bool { return e == n }) {
@@ -179,7 +179,7 @@ func (s *scope) appended(n ast.Node) []ast.Expr {
 	return out
 }
 
-func (s *scope) named(name string) []string {
+func (s *scope) resolveName(name string) []string {
 	if local, ok := s.locals[name]; ok {
 		var out []string
 		delete(s.locals, name) // prevents an endless recursion if a variable is assigned to itself
@@ -195,8 +195,8 @@ func (s *scope) named(name string) []string {
 	return nil
 }
 
-// imported returns the value of a constant of another package.
-func (s *scope) imported(e *ast.SelectorExpr) []string {
+// resolveImported returns the value of a constant of another package.
+func (s *scope) resolveImported(e *ast.SelectorExpr) []string {
 	name, ok := e.X.(*ast.Ident)
 	if !ok || s.file.imports[name.Name] == "" {
 		return nil
@@ -205,7 +205,7 @@ func (s *scope) imported(e *ast.SelectorExpr) []string {
 	if err == nil {
 		var p *pkg
 		if p, err = s.sources.load(at.Dir); err == nil {
-			return (&scope{sources: s.sources, pkg: p}).named(e.Sel.Name)
+			return (&scope{sources: s.sources, pkg: p}).resolveName(e.Sel.Name)
 		}
 	}
 	s.sources.err = err
@@ -218,16 +218,16 @@ var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 // Text stands for a part of a message that is not constant.
 const Text = "…"
 
-// message returns a message in which [Text] replaces each part that is not constant.
-func (s *scope) message(e ast.Expr) string {
+// formatMessage returns a message in which [Text] replaces each part that is not constant.
+func (s *scope) formatMessage(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) > 0 {
-		if s.qualified(call.Fun) == "fmt.Sprintf" {
-			return verb.ReplaceAllString(s.message(call.Args[0]), Text)
+		if s.qualifyName(call.Fun) == "fmt.Sprintf" {
+			return verb.ReplaceAllString(s.formatMessage(call.Args[0]), Text)
 		}
-		return s.message(call.Args[0])
+		return s.formatMessage(call.Args[0])
 	}
 	if sum, ok := e.(*ast.BinaryExpr); ok && sum.Op == token.ADD {
-		return s.message(sum.X) + s.message(sum.Y)
+		return s.formatMessage(sum.X) + s.formatMessage(sum.Y)
 	}
 	if values := s.values(e); len(values) == 1 {
 		return values[0]

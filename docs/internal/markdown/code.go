@@ -15,11 +15,11 @@ type Block struct {
 	Code []string
 }
 
-// GoBlocks returns the blocks of Go code in a document.
-func GoBlocks(doc string) []Block { return Blocks(doc, "go", "golang") }
+// FindGoBlocks returns the blocks of Go code in a document.
+func FindGoBlocks(doc string) []Block { return FindBlocks(doc, "go", "golang") }
 
-// Blocks returns the code blocks of a document that are in one of the given languages.
-func Blocks(doc string, languages ...string) []Block {
+// FindBlocks returns the code blocks of a document that are in one of the given languages.
+func FindBlocks(doc string, languages ...string) []Block {
 	var blocks []Block
 	var current *Block
 	for i, line := range strings.Split(doc, "\n") {
@@ -38,24 +38,24 @@ func Blocks(doc string, languages ...string) []Block {
 	return blocks
 }
 
-// Copied reports whether source contains the code unchanged. The copy may be indented, if all lines have the same
+// IsCopied reports whether source contains the code unchanged. The copy may be indented, if all lines have the same
 // additional indentation.
-func Copied(code []string, source string) bool {
+func IsCopied(code []string, source string) bool {
 	if len(code) == 0 {
 		return false
 	}
 	lines := strings.Split(source, "\n")
 	for i := range lines {
-		if indent, ok := strings.CutSuffix(lines[i], code[0]); ok && strings.Trim(indent, "\t ") == "" && same(lines[i:], code, indent) {
+		if indent, ok := strings.CutSuffix(lines[i], code[0]); ok && strings.Trim(indent, "\t ") == "" && matchLines(lines[i:], code, indent) {
 			return true
 		}
 	}
 	return false
 }
 
-// same reports whether lines are the lines of the code with the given indentation. Empty lines need not be
+// matchLines reports whether lines are the lines of the code with the given indentation. Empty lines need not be
 // indented.
-func same(lines, code []string, indent string) bool {
+func matchLines(lines, code []string, indent string) bool {
 	if len(lines) < len(code) {
 		return false
 	}

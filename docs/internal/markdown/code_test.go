@@ -12,7 +12,7 @@ import (
 func TestGoBlocks(t *testing.T) {
 	doc := "text\n```go\na()\n\nb()\n```\n```sh\nmake\n```\n```go\nc()\n```\n"
 	want := []Block{{Line: 3, Code: []string{"a()", "", "b()"}}, {Line: 11, Code: []string{"c()"}}}
-	if diff := cmp.Diff(want, GoBlocks(doc)); diff != "" {
+	if diff := cmp.Diff(want, FindGoBlocks(doc)); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
 }
@@ -20,7 +20,7 @@ func TestGoBlocks(t *testing.T) {
 func TestBlocks(t *testing.T) {
 	doc := "```go\na()\n```\n```yaml\nb: c\n```\n```\nyaml\n```\n"
 	want := []Block{{Line: 5, Code: []string{"b: c"}}}
-	if diff := cmp.Diff(want, Blocks(doc, "yaml")); diff != "" {
+	if diff := cmp.Diff(want, FindBlocks(doc, "yaml")); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
 }
@@ -46,7 +46,7 @@ func TestCopied(t *testing.T) {
 			if tc.code != "" {
 				code = strings.Split(tc.code, "\n")
 			}
-			if got := Copied(code, source); got != tc.want {
+			if got := IsCopied(code, source); got != tc.want {
 				t.Errorf("Copied = %t, want %t", got, tc.want)
 			}
 		})

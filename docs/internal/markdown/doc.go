@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package markdown finds the parts of a markdown file that can be checked: relative links ([BrokenLinks])
-// and Go code ([GoBlocks], [Copied]).
+// Package markdown finds the parts of a markdown file that can be checked: relative links ([FindBrokenLinks])
+// and Go code ([FindGoBlocks], [IsCopied]).
 package markdown

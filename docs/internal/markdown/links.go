@@ -17,17 +17,17 @@ var (
 	inline = regexp.MustCompile("`[^`]*`")
 )
 
-// BrokenLinks returns the relative links of a markdown file whose destination does not exist. The destination is a
+// FindBrokenLinks returns the relative links of a markdown file whose destination does not exist. The destination is a
 // file or a heading of a markdown file. Links with a scheme are not checked.
-func BrokenLinks(path string) ([]string, error) {
+func FindBrokenLinks(path string) ([]string, error) {
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	var broken []string
-	for _, line := range prose(string(doc)) {
+	for _, line := range listTextLines(string(doc)) {
 		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(line, ""), -1) {
-			if dest := match[1]; !strings.Contains(dest, ":") && !exists(path, dest) {
+			if dest := match[1]; !strings.Contains(dest, ":") && !linkExists(path, dest) {
 				broken = append(broken, dest)
 			}
 		}
@@ -35,12 +35,12 @@ func BrokenLinks(path string) ([]string, error) {
 	return broken, nil
 }
 
-// Unlisted returns the headings of the second level that are missing in the table of contents of a document. A table
-// of contents is a list of links to headings of the same document.
-func Unlisted(doc string) []string {
+// FindUnlisted returns the headings of the second level that are missing in the table of contents of a document. A
+// table of contents is a list of links to headings of the same document.
+func FindUnlisted(doc string) []string {
 	var headings []string
 	listed := map[string]bool{}
-	for _, line := range prose(doc) {
+	for _, line := range listTextLines(doc) {
 		if heading, found := strings.CutPrefix(line, "## "); found {
 			headings = append(headings, heading)
 		}
@@ -51,11 +51,11 @@ func Unlisted(doc string) []string {
 	if len(listed) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(headings, func(heading string) bool { return listed[slug(heading)] })
+	return slices.DeleteFunc(headings, func(heading string) bool { return listed[toAnchor(heading)] })
 }
 
-// exists reports whether the destination of a link exists. from is the file that contains the link.
-func exists(from, dest string) bool {
+// linkExists reports whether the destination of a link exists. from is the file that contains the link.
+func linkExists(from, dest string) bool {
 	file, anchor, _ := strings.Cut(dest, "#")
 	target := from
 	if file != "" {
@@ -69,16 +69,16 @@ func exists(from, dest string) bool {
 	if err != nil {
 		return false
 	}
-	for _, line := range prose(string(doc)) {
-		if strings.HasPrefix(line, "#") && slug(strings.TrimLeft(line, "# ")) == anchor {
+	for _, line := range listTextLines(string(doc)) {
+		if strings.HasPrefix(line, "#") && toAnchor(strings.TrimLeft(line, "# ")) == anchor {
 			return true
 		}
 	}
 	return false
 }
 
-// slug returns the anchor that GitHub generates for a heading.
-func slug(heading string) string {
+// toAnchor returns the anchor that GitHub generates for a heading.
+func toAnchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == ' ':
@@ -90,8 +90,8 @@ func slug(heading string) string {
 	}, heading)
 }
 
-// prose returns the lines of a document that are not in code blocks.
-func prose(doc string) []string {
+// listTextLines returns the lines of a document that are not in code blocks.
+func listTextLines(doc string) []string {
 	var lines []string
 	inCode := false
 	for line := range strings.SplitSeq(doc, "\n") {

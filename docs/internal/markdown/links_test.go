@@ -22,7 +22,7 @@ func TestBrokenLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := BrokenLinks(filepath.Join(dir, "doc.md"))
+	got, err := FindBrokenLinks(filepath.Join(dir, "doc.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func TestBrokenLinks(t *testing.T) {
 
 func TestUnlisted(t *testing.T) {
 	const doc = "# Title\n\n- [One thing](#one-thing)\n\n## One thing\n\n```sh\n## no heading\n```\n\n## Another\n"
-	if diff := cmp.Diff([]string{"Another"}, Unlisted(doc)); diff != "" {
+	if diff := cmp.Diff([]string{"Another"}, FindUnlisted(doc)); diff != "" {
 		t.Errorf("Unlisted(...): -want, +got:\n%s", diff)
 	}
-	if got := Unlisted("## Without a table\n"); got != nil {
+	if got := FindUnlisted("## Without a table\n"); got != nil {
 		t.Errorf("Unlisted(no table of contents): got %q", got)
 	}
 }

@@ -20,7 +20,7 @@ const Type = "example.org/batch"
 // Options lists the kinds of the objects that the handler returns. The image of a Job cannot be
 // changed, so the library recreates the Job if the image changes.
 var Options = declarative.Options{
-	Children: []declarative.ChildKind{{APIVersion: "batch/v1", Kind: "Job", Update: declarative.Recreate}},
+	Children: []declarative.ChildKind{{APIVersion: "batch/v1", Kind: "Job", Update: declarative.StrategyRecreate}},
 }
 
 // Args returns the arguments of deployerlib.Add. The policy restricts which Targets the items may use.
@@ -66,29 +66,29 @@ func (Handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarati
 		return nil, err
 	}
 	if config.Image == "" {
-		return nil, deployerlib.ConfigError("spec.config.image", "required")
+		return nil, deployerlib.NewConfigError("spec.config.image", "required")
 	}
-	now, state, err := observed(req)
+	now, state, err := getState(req)
 	if err != nil {
 		return nil, err
 	}
-	if state != missing && imageOf(now) != config.Image {
+	if state != missing && getImage(now) != config.Image {
 		state = outdated
 	}
-	response := declarative.Respond(Status{Job: state}).Add(job(req.Name("batch"), config.Image))
+	response := declarative.NewBuilder(Status{Job: state}).Add(newJob(req.Name("batch"), config.Image))
 	switch state {
 	case complete:
 	case failed:
-		return &declarative.SyncResponse{Status: Status{Job: state}}, deployerlib.ConfigError("spec.config.image", "the Job of %q failed", config.Image)
+		return &declarative.SyncResponse{Status: Status{Job: state}}, deployerlib.NewConfigError("spec.config.image", "the Job of %q failed", config.Image)
 	default:
 		response.Wait("the Job is %s", state)
 	}
-	return response.Response()
+	return response.Build()
 }
 
 // Finalize waits until the Job has completed or failed. After that, the library deletes the Job.
 func (Handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
-	_, state, err := observed(req)
+	_, state, err := getState(req)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +99,9 @@ func (Handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*decla
 	return response, nil
 }
 
-// observed returns the item's Job and the state of the Job. If there is no Job, it returns an empty Job and the state
+// getState returns the item's Job and the state of the Job. If there is no Job, it returns an empty Job and the state
 // Missing.
-func observed(req *declarative.SyncRequest) (*batchv1.Job, string, error) {
+func getState(req *declarative.SyncRequest) (*batchv1.Job, string, error) {
 	job, found, err := declarative.Find[batchv1.Job](req.Children, "Job", req.Name("batch"))
 	if err != nil || !found {
 		return job, missing, err
@@ -115,16 +115,16 @@ func observed(req *declarative.SyncRequest) (*batchv1.Job, string, error) {
 	return job, running, nil
 }
 
-// imageOf returns the image of a Job.
-func imageOf(job *batchv1.Job) string {
+// getImage returns the image of a Job.
+func getImage(job *batchv1.Job) string {
 	for _, container := range job.Spec.Template.Spec.Containers {
 		return container.Image
 	}
 	return ""
 }
 
-// job returns a Job that runs the image once.
-func job(name, image string) *batchv1.Job {
+// newJob returns a Job that runs the image once.
+func newJob(name, image string) *batchv1.Job {
 	job := &batchv1.Job{}
 	job.Name = name
 	job.Spec.BackoffLimit = new(int32(0))

@@ -19,9 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/examples/declarative/batch"
 )
 
-// job returns the Job of the item "nightly". The parameter `end` is the condition that ended the Job, or "" if the Job
-// is still running.
-func job(image string, end batchv1.JobConditionType) *batchv1.Job {
+// newJob returns the Job of the item "nightly", which ended with the condition end, or is still running if end is "".
+func newJob(image string, end batchv1.JobConditionType) *batchv1.Job {
 	j := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Name: "nightly-batch"}}
 	j.Spec.BackoffLimit = new(int32(0))
 	j.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: "Never", Containers: []corev1.Container{{Name: "batch", Image: image}}}
@@ -40,18 +39,18 @@ func TestSync(t *testing.T) {
 		wait     string
 	}{
 		"a new item":                    {nil, []string{"create Job.batch demo/nightly-batch"}, "Missing", "the Job is Missing"},
-		"a running Job":                 {[]any{job("a:1", "")}, nil, "Running", "the Job is Running"},
-		"a complete Job":                {[]any{job("a:1", batchv1.JobComplete)}, nil, "Complete", ""},
-		"another image [R15]":           {[]any{job("a:0", batchv1.JobComplete)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
-		"another image after a failure": {[]any{job("a:0", batchv1.JobFailed)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
+		"a running Job":                 {[]any{newJob("a:1", "")}, nil, "Running", "the Job is Running"},
+		"a complete Job":                {[]any{newJob("a:1", batchv1.JobComplete)}, nil, "Complete", ""},
+		"another image [R15]":           {[]any{newJob("a:0", batchv1.JobComplete)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
+		"another image after a failure": {[]any{newJob("a:0", batchv1.JobFailed)}, []string{"recreate Job.batch demo/nightly-batch .spec.template.spec.containers[0].image"}, "Outdated", "the Job is Outdated"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := declarativetest.Item(t, "demo", "nightly", batch.Config{Image: "a:1"})
+			item := declarativetest.NewItem(t, "demo", "nightly", batch.Config{Image: "a:1"})
 			plan, err := declarativetest.Run(t.Context(), batch.Handler{}, batch.Options, item, tc.observed...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
+			if diff := cmp.Diff(tc.want, plan.ListSteps()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			var status batch.Status
@@ -69,10 +68,10 @@ func TestErrors(t *testing.T) {
 		observed []any
 	}{
 		"spec.config.image: required":                {"", nil},
-		`spec.config.image: the Job of "a:1" failed`: {"a:1", []any{job("a:1", batchv1.JobFailed)}},
+		`spec.config.image: the Job of "a:1" failed`: {"a:1", []any{newJob("a:1", batchv1.JobFailed)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := declarativetest.Item(t, "demo", "nightly", batch.Config{Image: tc.image})
+			item := declarativetest.NewItem(t, "demo", "nightly", batch.Config{Image: tc.image})
 			if _, err := declarativetest.Run(t.Context(), batch.Handler{}, batch.Options, item, tc.observed...); err == nil || !strings.HasSuffix(err.Error(), name) {
 				t.Errorf("error = %v, want an error that ends with %q", err, name)
 			}
@@ -86,9 +85,9 @@ func TestFinalize(t *testing.T) {
 		waits    bool
 		state    string
 	}{
-		"the deletion waits while the Job runs [Rx9]":         {[]runtime.Object{job("a:1", "")}, true, "Running"},
-		"the deletion is done when the Job is complete [Rx9]": {[]runtime.Object{job("a:1", batchv1.JobComplete)}, false, "Complete"},
-		"the deletion is done when the Job failed [Rx9]":      {[]runtime.Object{job("a:1", batchv1.JobFailed)}, false, "Failed"},
+		"the deletion waits while the Job runs [Rx9]":         {[]runtime.Object{newJob("a:1", "")}, true, "Running"},
+		"the deletion is done when the Job is complete [Rx9]": {[]runtime.Object{newJob("a:1", batchv1.JobComplete)}, false, "Complete"},
+		"the deletion is done when the Job failed [Rx9]":      {[]runtime.Object{newJob("a:1", batchv1.JobFailed)}, false, "Failed"},
 		"the deletion is done without a Job [Rx9]":            {nil, false, "Missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestFinalize(t *testing.T) {
 				}
 				children = append(children, &unstructured.Unstructured{Object: body})
 			}
-			req, err := declarative.NewRequest(declarativetest.Item(t, "demo", "nightly", batch.Config{}), nil, children...)
+			req, err := declarative.NewRequest(declarativetest.NewItem(t, "demo", "nightly", batch.Config{}), nil, children...)
 			if err != nil {
 				t.Fatal(err)
 			}

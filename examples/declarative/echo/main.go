@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployermain"
 )
 
-var options = declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate}, {APIVersion: "v1", Kind: "Service"}}}
+var options = declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "Pod", Update: declarative.StrategyRecreate}, {APIVersion: "v1", Kind: "Service"}}}
 
 func echo(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	type object = map[string]any
@@ -23,17 +23,17 @@ func echo(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 		return nil, err // the error names the faulty field and ends the job
 	}
 	name := req.Name("echo")
-	now, _ := req.Children.Named("Pod", name) // the existing Pod, or an empty one
-	response := declarative.Respond(object{"pod": now.Text("status", "phase")}).Add(object{
+	now, _ := req.Children.Find("Pod", name) // the existing Pod, or an empty one
+	response := declarative.NewBuilder(object{"pod": now.GetString("status", "phase")}).Add(object{
 		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name, "labels": object{"app": name}},
 		"spec": object{"containers": []object{{"name": "echo", "image": "hashicorp/http-echo:1.0", "args": []string{"-text=" + config.Text}}}},
 	}, object{
 		"apiVersion": "v1", "kind": "Service", "metadata": object{"name": name}, "spec": object{"selector": object{"app": name}, "ports": []object{{"port": 5678}}},
 	})
-	if now.Text("status", "phase") != "Running" {
+	if now.GetString("status", "phase") != "Running" {
 		response.Wait("the Pod does not run yet")
 	}
-	return response.Response()
+	return response.Build()
 }
 
 var program = deployermain.Program{

@@ -87,10 +87,10 @@ var _ = Describe("Echo deployer of the guide", func() {
 		_, output, _ := strings.Cut(section, "\n```text\n")
 		output, _, _ = strings.Cut(output, "```\n")
 		before := []string{item.ResourceVersion, pod.ResourceVersion}
-		got, err := planOf(ctx, changed(item), "-f", "-")
+		got, err := runPlan(ctx, changed(item), "-f", "-")
 		Expect(err).To(MatchError(plan.ErrToDo))
 		Expect(got).To(Equal(output))
-		got, err = planOf(ctx, "", "hello", "--namespace", "demo")
+		got, err = runPlan(ctx, "", "hello", "--namespace", "demo")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(got).To(Equal("DeployItem demo/hello on Target demo/cluster\n0 to do, 2 unchanged\n"))
 		Expect(c.Get(ctx, itemKey, item)).To(Succeed())
@@ -133,8 +133,8 @@ func changed(item *lsv1alpha1.DeployItem) string {
 	return string(raw)
 }
 
-// planOf runs the subcommand `plan` of the program.
-func planOf(ctx context.Context, input string, args ...string) (string, error) {
+// runPlan runs the subcommand `plan` of the program.
+func runPlan(ctx context.Context, input string, args ...string) (string, error) {
 	out := &bytes.Buffer{}
 	cmd := deployermain.Command(plan.With(program))
 	cmd.SetIn(strings.NewReader(input))

@@ -37,12 +37,12 @@ func TestEcho(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := declarativetest.Item(t, "demo", "hello", map[string]string{"text": tc.text})
+			item := declarativetest.NewItem(t, "demo", "hello", map[string]string{"text": tc.text})
 			plan, err := declarativetest.Run(t.Context(), declarative.HandlerFunc(echo), options, item, tc.observed...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
+			if diff := cmp.Diff(tc.want, plan.ListSteps()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if !strings.Contains(string(plan.Status), tc.status) || plan.Wait != tc.wait {
@@ -53,7 +53,7 @@ func TestEcho(t *testing.T) {
 }
 
 func TestEchoIsPure(t *testing.T) {
-	item := declarativetest.Item(t, "demo", "hello", map[string]string{"text": "hello"})
+	item := declarativetest.NewItem(t, "demo", "hello", map[string]string{"text": "hello"})
 	t.Run("the handler is pure without children [R27]", func(t *testing.T) {
 		declarativetest.CheckPure(t, declarative.HandlerFunc(echo), options, item)
 	})
@@ -63,9 +63,9 @@ func TestEchoIsPure(t *testing.T) {
 }
 
 func TestEchoRefusesUnknownFields(t *testing.T) {
-	item := declarativetest.Item(t, "demo", "hello", map[string]string{"txt": "hello"})
+	item := declarativetest.NewItem(t, "demo", "hello", map[string]string{"txt": "hello"})
 	_, err := declarativetest.Run(t.Context(), declarative.HandlerFunc(echo), options, item)
-	if err == nil || !strings.Contains(err.Error(), `"txt"`) || !contract.Unrecoverable(contract.Codes(err)) {
+	if err == nil || !strings.Contains(err.Error(), `"txt"`) || !contract.HasUnrecoverableCode(contract.ErrorCodes(err)) {
 		t.Errorf("got %v, want an error that names the field and ends the job", err)
 	}
 }

@@ -19,12 +19,12 @@ const Type = "example.org/licence"
 // Options lists the kinds of the objects that the handler returns.
 var Options = declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "Secret"}}}
 
-// Args returns the arguments of deployerlib.Add. The parameter `url` is the address of the licence service. The policy
-// restricts which Targets the items may use.
+// Args returns the arguments of deployerlib.Add for a licence service at url. The policy restricts which Targets the
+// items may use.
 func Args(url string, policy targets.Policy) deployerlib.DeployerArgs {
 	options := Options
 	options.Targets = policy
-	return declarative.Args("licence-deployer", Type, declarative.Failable(New(url)), options)
+	return declarative.Args("licence-deployer", Type, declarative.FromFailable(New(url)), options)
 }
 
 // Config is the content of spec.config.
@@ -58,7 +58,7 @@ func (h *Handler) Validate(_ context.Context, req *declarative.SyncRequest) erro
 		return err
 	}
 	if !customers.MatchString(config.Customer) {
-		return deployerlib.ConfigError("spec.config.customer", "%q is not a customer: want a name and a number, such as acme-12", config.Customer)
+		return deployerlib.NewConfigError("spec.config.customer", "%q is not a customer: want a name and a number, such as acme-12", config.Customer)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (h *Handler) SyncChildren(ctx context.Context, req *declarative.SyncRequest
 	if err != nil {
 		return nil, err
 	}
-	key, err := h.service.Licence(ctx, config.Customer)
+	key, err := h.service.GetLicence(ctx, config.Customer)
 	if err != nil {
 		return nil, err
 	}

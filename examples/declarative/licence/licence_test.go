@@ -37,8 +37,8 @@ func serve(t *testing.T) string {
 }
 
 func TestLicence(t *testing.T) {
-	item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: "acme-12"})
-	handler := declarative.Failable(licence.New(serve(t)))
+	item := declarativetest.NewItem(t, "demo", "acme", licence.Config{Customer: "acme-12"})
+	handler := declarative.FromFailable(licence.New(serve(t)))
 	plan, err := declarativetest.Run(t.Context(), handler, licence.Options, item)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestLicence(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	again, err := declarativetest.Run(t.Context(), handler, licence.Options, item, plan.Observed...)
-	if err != nil || again.Steps() != nil {
+	if err != nil || again.ListSteps() != nil {
 		t.Errorf("a second call: %v, %v", again, err)
 	}
 }
@@ -68,12 +68,12 @@ func TestErrorsReachTheStatus(t *testing.T) {
 		"an error of a customer that is a path [R24]": {"../acme-12", "is not a customer", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: tc.customer})
+			item := declarativetest.NewItem(t, "demo", "acme", licence.Config{Customer: tc.customer})
 			secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: map[string][]byte{"customer": []byte("acme-12")}}
 			secret.Name = "acme-licence"
 			req := request(t, item, secret)
-			response, err := declarative.Failable(handler).Sync(t.Context(), req)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || contract.Unrecoverable(contract.Codes(err)) != tc.ends {
+			response, err := declarative.FromFailable(handler).Sync(t.Context(), req)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || contract.HasUnrecoverableCode(contract.ErrorCodes(err)) != tc.ends {
 				t.Errorf("error %v, want %q, which ends the job: %t", err, tc.want, tc.ends)
 			}
 			status, _ := response.Status.(licence.Status)
@@ -87,9 +87,9 @@ func TestErrorsReachTheStatus(t *testing.T) {
 func TestServiceDown(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
-	item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: "acme-12"})
-	_, err := declarativetest.Run(t.Context(), declarative.Failable(licence.New(server.URL)), licence.Options, item)
-	if err == nil || !strings.Contains(err.Error(), "ask the licence service") || contract.Unrecoverable(contract.Codes(err)) {
+	item := declarativetest.NewItem(t, "demo", "acme", licence.Config{Customer: "acme-12"})
+	_, err := declarativetest.Run(t.Context(), declarative.FromFailable(licence.New(server.URL)), licence.Options, item)
+	if err == nil || !strings.Contains(err.Error(), "ask the licence service") || contract.HasUnrecoverableCode(contract.ErrorCodes(err)) {
 		t.Errorf("got %v, want an error that can be retried", err)
 	}
 }

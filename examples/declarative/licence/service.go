@@ -22,9 +22,9 @@ const (
 	maxLength = 4096
 )
 
-// Licence gets the licence of a customer. If the service does not know the customer, the error is a
-// deployerlib.ConfigError, and the item fails without a retry. After any other error, a retry can help.
-func (s Service) Licence(ctx context.Context, customer string) (string, error) {
+// GetLicence gets the licence of a customer. If the service does not know the customer, the error is a
+// deployerlib.NewConfigError, and the item fails without a retry. After any other error, a retry can help.
+func (s Service) GetLicence(ctx context.Context, customer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience) // the deadline of the item also applies
 	defer cancel()
 	where, err := url.JoinPath(s.url, "licences", customer)
@@ -47,7 +47,7 @@ func (s Service) Licence(ctx context.Context, customer string) (string, error) {
 	case http.StatusOK:
 		return string(key), nil
 	case http.StatusNotFound:
-		return "", deployerlib.ConfigError("spec.config.customer", "the licence service does not know %q", customer)
+		return "", deployerlib.NewConfigError("spec.config.customer", "the licence service does not know %q", customer)
 	default:
 		return "", fmt.Errorf("the licence service answers %s", answer.Status)
 	}

@@ -24,10 +24,10 @@ func readConfig(req *declarative.SyncRequest) (*Config, error) {
 	}
 	config.Memory = cmp.Or(config.Memory, "256Mi")
 	if config.Version == "" {
-		return nil, deployerlib.ConfigError("spec.config.version", "required")
+		return nil, deployerlib.NewConfigError("spec.config.version", "required")
 	}
 	if _, err := resource.ParseQuantity(config.Memory); err != nil {
-		return nil, deployerlib.ConfigError("spec.config.memory", "%q is not a quantity", config.Memory)
+		return nil, deployerlib.NewConfigError("spec.config.memory", "%q is not a quantity", config.Memory)
 	}
 	return config, nil
 }

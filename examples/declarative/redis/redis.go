@@ -61,7 +61,7 @@ func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 		return nil, err
 	}
 	name := req.Name("redis")
-	secret, err := password(req, name)
+	secret, err := ensurePassword(req, name)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,15 @@ func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 	if err != nil {
 		return nil, err
 	}
-	response := declarative.Respond(status).Add(secret, service(name), config.deployment(name))
+	response := declarative.NewBuilder(status).Add(secret, service(name), config.deployment(name))
 	if !status.Ready {
 		response.Wait("Redis is not ready: %s", status.Message)
 	}
-	return response.Response()
+	return response.Build()
 }
 
-// password returns a Secret with the existing password, or with a new one.
-func password(req *declarative.SyncRequest, name string) (*corev1.Secret, error) {
+// ensurePassword returns a Secret with the existing password, or with a new one.
+func ensurePassword(req *declarative.SyncRequest, name string) (*corev1.Secret, error) {
 	now, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", name)
 	if err != nil {
 		return nil, err

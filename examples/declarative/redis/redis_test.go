@@ -22,19 +22,19 @@ import (
 
 var handler = declarative.HandlerFunc(redis.Sync)
 
-// login returns the Secret of the item "sessions".
-func login(password string) *corev1.Secret {
+// newSecret returns the Secret of the item "sessions".
+func newSecret(password string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sessions-redis"}, Data: map[string][]byte{"password": []byte(password)}}
 }
 
 func TestPasswordIsGeneratedOnce(t *testing.T) {
-	item := declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.2"})
+	item := declarativetest.NewItem(t, "demo", "sessions", redis.Config{Version: "8.2"})
 	first, err := declarativetest.Run(t.Context(), handler, redis.Options, item)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"create Deployment.apps demo/sessions-redis", "create Secret demo/sessions-redis", "create Service demo/sessions-redis"}
-	if diff := cmp.Diff(want, first.Steps()); diff != "" {
+	if diff := cmp.Diff(want, first.ListSteps()); diff != "" {
 		t.Errorf("[R38] a new item:\n%s", diff)
 	}
 	second, err := declarativetest.Run(t.Context(), handler, redis.Options, item, first.Observed...)
@@ -50,18 +50,18 @@ func TestPasswordIsGeneratedOnce(t *testing.T) {
 }
 
 func TestNewVersion(t *testing.T) {
-	item := declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.2"})
+	item := declarativetest.NewItem(t, "demo", "sessions", redis.Config{Version: "8.2"})
 	first, err := declarativetest.Run(t.Context(), handler, redis.Options, item)
 	if err != nil {
 		t.Fatal(err)
 	}
-	item = declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.4"})
+	item = declarativetest.NewItem(t, "demo", "sessions", redis.Config{Version: "8.4"})
 	second, err := declarativetest.Run(t.Context(), handler, redis.Options, item, first.Observed...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"change Deployment.apps demo/sessions-redis .spec.template.spec.containers[0].image"}
-	if diff := cmp.Diff(want, second.Steps()); diff != "" {
+	if diff := cmp.Diff(want, second.ListSteps()); diff != "" {
 		t.Errorf("[R14] %s", diff)
 	}
 }
@@ -96,8 +96,8 @@ func TestStatus(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.2"})
-			plan, err := declarativetest.Run(t.Context(), handler, redis.Options, item, append(tc.observed, login("p"))...)
+			item := declarativetest.NewItem(t, "demo", "sessions", redis.Config{Version: "8.2"})
+			plan, err := declarativetest.Run(t.Context(), handler, redis.Options, item, append(tc.observed, newSecret("p"))...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,8 +125,8 @@ func TestInvalidConfig(t *testing.T) {
 		`spec.config.memory: "1 Gi" is not a quantity`:   {Version: "8", Memory: "1 Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := declarativetest.Run(t.Context(), handler, redis.Options, declarativetest.Item(t, "demo", "sessions", config))
-			if err == nil || !strings.HasSuffix(err.Error(), name) || !contract.Unrecoverable(contract.Codes(err)) {
+			_, err := declarativetest.Run(t.Context(), handler, redis.Options, declarativetest.NewItem(t, "demo", "sessions", config))
+			if err == nil || !strings.HasSuffix(err.Error(), name) || !contract.HasUnrecoverableCode(contract.ErrorCodes(err)) {
 				t.Errorf("error = %v, want an unrecoverable error that ends with %q", err, name)
 			}
 		})

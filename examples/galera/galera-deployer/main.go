@@ -14,7 +14,7 @@ import (
 var program = deployermain.Program{
 	Short: "Runs Galera clusters for its deploy items",
 	NewArgs: func() (deployerlib.DeployerArgs, error) {
-		graph, err := galera.Graph()
+		graph, err := galera.BuildGraph()
 		if err != nil {
 			return deployerlib.DeployerArgs{}, err
 		}

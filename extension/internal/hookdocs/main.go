@@ -46,7 +46,7 @@ func render(doc []byte) ([]byte, error) {
 	var b bytes.Buffer
 	b.Write(head)
 	b.WriteString(begin + "\n")
-	b.WriteString(table() + "\n" + end)
+	b.WriteString(formatTable() + "\n" + end)
 	b.Write(tail)
 	return b.Bytes(), nil
 }

@@ -40,8 +40,8 @@ func TestGuideIsUpToDate(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	for _, typ := range extension.HookTypes() {
-		if got := strings.Count(table(), "| `"+string(typ)+"` |"); got != 2 {
+	for _, typ := range extension.AllHookTypes() {
+		if got := strings.Count(formatTable(), "| `"+string(typ)+"` |"); got != 2 {
 			t.Errorf("%s: got %d rows, want one in each table", typ, got)
 		}
 	}
@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 
 // TestGuideShowsExamples checks that each Go block of the guide is part of an example that runs as a test.
 func TestGuideShowsExamples(t *testing.T) {
-	examples := flat(read(t, "../../example_test.go") + read(t, "../../continuousreconcile/example_test.go") +
+	examples := removeIndentation(read(t, "../../example_test.go") + read(t, "../../continuousreconcile/example_test.go") +
 		read(t, "../../../deployerlib/hook_recipes_test.go"))
 	_, rest, found := strings.Cut(read(t, guide), "```go\n")
 	for blocks := 0; ; blocks++ {
@@ -60,7 +60,7 @@ func TestGuideShowsExamples(t *testing.T) {
 			return
 		}
 		block, after, _ := strings.Cut(rest, "```")
-		if !strings.HasPrefix(block, "import (") && !strings.Contains(examples, flat(block)) {
+		if !strings.HasPrefix(block, "import (") && !strings.Contains(examples, removeIndentation(block)) {
 			t.Errorf("no example has this:\n%s", block)
 		}
 		_, rest, found = strings.Cut(after, "```go\n")
@@ -74,7 +74,7 @@ func TestGuideImports(t *testing.T) {
 		for _, block := range strings.Split(read(t, guide), "```go\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			if strings.HasPrefix(block, "import (") {
-				imported = importsOf(t, "package p\n"+block)
+				imported = listImports(t, "package p\n"+block)
 				continue
 			}
 			for _, match := range regexp.MustCompile(`\b([a-z][a-z0-9]*)\.[A-Z]`).FindAllStringSubmatch(block, -1) {
@@ -82,7 +82,7 @@ func TestGuideImports(t *testing.T) {
 			}
 		}
 		for _, example := range []string{"../../example_test.go", "../../continuousreconcile/example_test.go", "../../../deployerlib/hook_recipes_test.go"} {
-			for name := range importsOf(t, read(t, example)) {
+			for name := range listImports(t, read(t, example)) {
 				if used[name] && !imported[name] {
 					t.Errorf("the guide uses the package %s, but does not import it", name)
 				}
@@ -96,8 +96,8 @@ func TestGuideImports(t *testing.T) {
 	})
 }
 
-// importsOf returns the names of the packages that a Go file imports.
-func importsOf(t *testing.T, source string) map[string]bool {
+// listImports returns the names of the packages that a Go file imports.
+func listImports(t *testing.T, source string) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ImportsOnly)
 	if err != nil {
@@ -114,8 +114,8 @@ func importsOf(t *testing.T, source string) map[string]bool {
 	return names
 }
 
-// flat returns the code without indentation.
-func flat(code string) string {
+// removeIndentation returns the code without indentation.
+func removeIndentation(code string) string {
 	var lines []string
 	for line := range strings.Lines(code) {
 		lines = append(lines, strings.TrimSpace(line))

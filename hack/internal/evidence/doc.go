@@ -8,6 +8,6 @@
 //
 //	t.Run("copies a lone result [L15]", …)
 //
-// [Collect] creates the reports. Their proofs are stored in docs/evidence.txt. [Check] compares proofs with the promises,
-// and [Missing] compares two lists of proofs.
+// [ReadReports] creates the reports. Their proofs are stored in docs/evidence.txt. [Check] compares proofs with the
+// promises, and [ListMissing] compares two lists of proofs.
 package evidence

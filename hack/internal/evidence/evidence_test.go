@@ -22,7 +22,7 @@ func TestCommittedEvidenceIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	promises, err := Promises(doc)
+	promises, err := ParsePromises(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +62,9 @@ func TestNewReport(t *testing.T) {
 	}
 }
 
-func TestCollect(t *testing.T) {
+func TestReadReports(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
-	if _, _, err := Collect(root, dir); err == nil {
+	if _, _, err := ReadReports(root, dir); err == nil {
 		t.Error("got no error for a directory without events")
 	}
 	event := func(action, pkg, test string) string {
@@ -90,7 +90,7 @@ func TestCollect(t *testing.T) {
 	spec := `{"ContainerHierarchyTexts":["flow"],"LeafNodeType":"It","LeafNodeText":%q,"State":%q}`
 	write(filepath.Join(root, "suite", GinkgoReport), 0, "[{\"SpecReports\":[", fmt.Sprintf(spec, "ends [L907]", "passed"), ",",
 		fmt.Sprintf(spec, "waits [L908]", "pending"), ",", fmt.Sprintf(spec, "breaks [L909]", "failed"), "]}]")
-	got, skipped, err := Collect(root, dir)
+	got, skipped, err := ReadReports(root, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +146,8 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-func TestPromises(t *testing.T) {
-	got, err := Promises([]byte("# Title\n\n| ID | Promise |\n|---|---|\n| L901 | first |\n| Lx902 | second |\n\nEnd.\n"))
+func TestParsePromises(t *testing.T) {
+	got, err := ParsePromises([]byte("# Title\n\n| ID | Promise |\n|---|---|\n| L901 | first |\n| Lx902 | second |\n\nEnd.\n"))
 	if diff := cmp.Diff([]string{"L901", "Lx902"}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -158,7 +158,7 @@ func TestPromises(t *testing.T) {
 		"a text without a row":      {"text", "no rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Promises([]byte(tc.doc)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := ParsePromises([]byte(tc.doc)); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %q in it", err, tc.want)
 			}
 		})

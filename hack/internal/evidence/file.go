@@ -72,9 +72,9 @@ var (
 	looksLikeRow = regexp.MustCompile(`^\|\s*[A-Z][a-z]?[0-9]+\s*\|`)
 )
 
-// Promises returns the IDs in the tables of a markdown document, in order. It returns an error if a row has another
-// format, if an ID occurs twice, or if there is no row.
-func Promises(doc []byte) ([]string, error) {
+// ParsePromises returns the IDs in the tables of a markdown document, in order. It returns an error if a row has
+// another format, if an ID occurs twice, or if there is no row.
+func ParsePromises(doc []byte) ([]string, error) {
 	var ids []string
 	n := 0
 	for line := range strings.Lines(string(doc)) {
@@ -114,8 +114,8 @@ func Check(promises []string, proofs []Proof) []string {
 	return faults
 }
 
-// Missing returns the proofs in `want` that are not in `got`.
-func Missing(got, want []Proof) []Proof {
+// ListMissing returns the proofs in `want` that are not in `got`.
+func ListMissing(got, want []Proof) []Proof {
 	return slices.DeleteFunc(slices.Clone(want), func(p Proof) bool { return slices.Contains(got, p) })
 }
 

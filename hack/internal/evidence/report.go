@@ -37,11 +37,11 @@ const module = "github.com/deployerkit/deployerkit/"
 // replaced by underscores.
 var naming = regexp.MustCompile(`\[([A-Z][a-z]?[0-9]+(?:,[ _]?[A-Z][a-z]?[0-9]+)*)\]`)
 
-// NewReport returns the report for a package. The parameter `tests` contains the names of the passed tests, as go test
-// prints them. The parameter `specs` contains the passed Ginkgo specs: for each spec, the texts of its containers and
-// then its own text. If a Go test contains an ID in its name, the proof has the name of the test function. If a Ginkgo
-// text contains an ID, the name of the proof consists of the texts of its containers and this text. Proofs do not
-// contain the names of subtests, because there are hundreds of them and some contain values.
+// NewReport returns the report for a package from the names of the passed tests, as go test prints them, and from the
+// passed Ginkgo specs, which are given as lists: for each spec, the texts of its containers and then its own text. If a
+// Go test contains an ID in its name, the proof has the name of the test function. If a Ginkgo text contains an ID, the
+// name of the proof consists of the texts of its containers and this text. Proofs do not contain the names of subtests,
+// because there are hundreds of them and some contain values.
 func NewReport(importPath string, tests []string, specs [][]string) Report {
 	r := Report{Package: strings.TrimPrefix(importPath, module)}
 	for _, test := range tests {
@@ -71,11 +71,11 @@ func (r *Report) add(text, test string) {
 // GinkgoReport is the name of the JSON report that Ginkgo writes to the directory of a package.
 const GinkgoReport = "ginkgo.json"
 
-// Collect returns a report for each package whose tests passed. It reads the events of `go test -json` from the files
-// *.json in dir. If several files contain a package, the newest one counts. It reads the specs of a package from its
-// GinkgoReport in the directory of the package below root. The result `skipped` contains the tests and specs that did not
-// run. Collect returns an error if a file cannot be read or if no test passed.
-func Collect(root, dir string) (reports []Report, skipped []string, err error) {
+// ReadReports returns a report for each package whose tests passed. It reads the events of `go test -json` from the
+// files *.json in dir. If several files contain a package, the newest one counts. It reads the specs of a package from
+// its GinkgoReport in the directory of the package below root. The result `skipped` contains the tests and specs that
+// did not run. ReadReports returns an error if a file cannot be read or if no test passed.
+func ReadReports(root, dir string) (reports []Report, skipped []string, err error) {
 	names, err := eventFiles(dir)
 	if err != nil {
 		return nil, nil, err

@@ -22,10 +22,11 @@ func (t Totals) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.Passed, t.Failed, t.Skipped)
 }
 
-// Count counts the results in the files *.json in dirs and in the reports of Ginkgo. A test that ran several times counts
-// once, with its worst result. A test that has subtests does not count, unless it failed without a failed subtest.
-func Count(root string, dirs ...string) (Totals, error) {
-	results, err := worst(dirs)
+// ReadTotals counts the results in the files *.json in dirs and in the reports of Ginkgo. A test that ran several times
+// counts once, with its worst result. A test that has subtests does not count, unless it failed without a failed
+// subtest.
+func ReadTotals(root string, dirs ...string) (Totals, error) {
+	results, err := readWorstResults(dirs)
 	if err != nil {
 		return Totals{}, err
 	}
@@ -36,13 +37,13 @@ func Count(root string, dirs ...string) (Totals, error) {
 		if err != nil {
 			return Totals{}, err
 		}
-		failures := append(leaves(r.failed, r.failed), specs.Failed...)
+		failures := append(filterLeaves(r.failed, r.failed), specs.Failed...)
 		if r.broken && len(failures) == 0 {
 			failures = []string{"the package failed without a failed test"}
 		}
 		all := slices.Concat(r.passed, r.failed, r.skipped)
-		t.Passed += len(leaves(r.passed, all)) + len(specs.Passed)
-		t.Skipped += len(leaves(r.skipped, all)) + len(specs.Skipped)
+		t.Passed += len(filterLeaves(r.passed, all)) + len(specs.Passed)
+		t.Skipped += len(filterLeaves(r.skipped, all)) + len(specs.Skipped)
 		t.Failed += len(failures)
 		for _, name := range failures {
 			t.Failures = append(t.Failures, strings.TrimPrefix(pkg, module)+": "+name)
@@ -51,9 +52,9 @@ func Count(root string, dirs ...string) (Totals, error) {
 	return t, nil
 }
 
-// worst reads the events in the files *.json in dirs. It returns the results for each package. Each test occurs in one
-// of the lists: it failed if it failed once, and it passed if it passed once.
-func worst(dirs []string) (map[string]*result, error) {
+// readWorstResults reads the events in the files *.json in dirs. It returns the results for each package. Each test
+// occurs in one of the lists: it failed if it failed once, and it passed if it passed once.
+func readWorstResults(dirs []string) (map[string]*result, error) {
 	all := map[string]*result{}
 	for _, dir := range dirs {
 		names, err := eventFiles(dir)
@@ -93,8 +94,8 @@ func unique(names, without []string) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return excluded[name] })
 }
 
-// leaves returns the names of those tests that have no subtest in `all`.
-func leaves(tests, all []string) []string {
+// filterLeaves returns the names of those tests that have no subtest in `all`.
+func filterLeaves(tests, all []string) []string {
 	parents := map[string]bool{}
 	for _, name := range all {
 		for i, c := range name {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCount(t *testing.T) {
+func TestReadTotals(t *testing.T) {
 	root, first, second := t.TempDir(), t.TempDir(), t.TempDir()
 	write := func(path string, events ...[3]string) {
 		t.Helper()
@@ -38,7 +38,7 @@ func TestCount(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "suite", GinkgoReport), []byte(specs), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Count(root, first, second, filepath.Join(root, "missing"))
+	got, err := ReadTotals(root, first, second, filepath.Join(root, "missing"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,14 +20,14 @@ type Hit struct {
 	Phrase string
 }
 
-// InGuide returns the unwanted phrases in a Markdown text. It ignores code blocks, code spans and quotations.
-func InGuide(text string) []Hit {
-	return find(1, blank(text, code))
+// FindInGuide returns the unwanted phrases in a Markdown text. It ignores code blocks, code spans and quotations.
+func FindInGuide(text string) []Hit {
+	return find(1, removeMatches(text, code))
 }
 
-// InGo returns the unwanted phrases in the comments of a Go file. If literals is true, it also checks the string
+// FindInGo returns the unwanted phrases in the comments of a Go file. If literals is true, it also checks the string
 // literals.
-func InGo(text []byte, literals bool) []Hit {
+func FindInGo(text []byte, literals bool) []Hit {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(text))
 	s.Init(file, text, nil, scanner.ScanComments)
@@ -35,7 +35,7 @@ func InGo(text []byte, literals bool) []Hit {
 	var comment strings.Builder
 	from, next := 0, 0
 	flush := func() {
-		hits = append(hits, find(from, blank(comment.String(), quoted))...)
+		hits = append(hits, find(from, removeMatches(comment.String(), quoted))...)
 		comment.Reset()
 	}
 	for {
@@ -66,8 +66,8 @@ var (
 	quoted = regexp.MustCompile("`[^`\n]*`|\"[^\"\n]*\"")
 )
 
-// blank removes all matches of the regular expression from the text. It keeps the line breaks in the matches.
-func blank(text string, what *regexp.Regexp) string {
+// removeMatches removes all matches of the regular expression from the text. It keeps the line breaks in the matches.
+func removeMatches(text string, what *regexp.Regexp) string {
 	return what.ReplaceAllStringFunc(text, func(match string) string { return strings.Repeat("\n", strings.Count(match, "\n")) })
 }
 

@@ -62,8 +62,9 @@ var (
 	ginkgoSummary = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \| (\d+) Pending \| (\d+) Skipped`)
 )
 
-// Specs parses the summary line at the end of a Ginkgo suite. It returns false if the event contains another line.
-func (e Event) Specs() (Specs, bool) {
+// ParseSummary parses the summary line at the end of a Ginkgo suite. It returns false if the event contains another
+// line.
+func (e Event) ParseSummary() (Specs, bool) {
 	m := ginkgoSummary.FindStringSubmatch(ansi.ReplaceAllString(e.Output, ""))
 	if m == nil {
 		return Specs{}, false

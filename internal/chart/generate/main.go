@@ -19,13 +19,13 @@ func main() {
 }
 
 func run(root string) error {
-	for name, make := range map[string]func(string) chart.Chart{"manifest": chart.Manifest, "mock": chart.Mock} {
+	for name, make := range chart.NewCharts() {
 		rights, err := os.ReadFile(filepath.Join(root, "deployers", name, "rbac.yaml"))
 		if err != nil {
 			return err
 		}
 		c := make(string(rights))
-		files, err := c.Files()
+		files, err := c.RenderFiles()
 		if err != nil {
 			return fmt.Errorf("chart of %s: %w", name, err)
 		}

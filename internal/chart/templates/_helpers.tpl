@@ -70,6 +70,24 @@ landscaper.gardener.cloud/topology-ns: {{ .Release.Namespace }}
 {{- if gt (int ((.Values.hpa | default dict).maxReplicas | default 1)) 1 }}true{{ end -}}
 {{- end -}}
 
+{{- /* The number of shards. */ -}}
+{{- define "[[.Name]].shards" -}}
+{{ (.Values.deployer | default dict).shards | default 1 | int }}
+{{- end -}}
+
+{{- define "[[.Name]].isSharded" -}}
+{{- if gt (int (include "[[.Name]].shards" .)) 1 }}true{{ end -}}
+{{- end -}}
+
+{{- /* The name of a StatefulSet contains the number of shards, so that a change of the number replaces all Pods at once. */ -}}
+{{- define "[[.Name]].workload" -}}
+{{- if include "[[.Name]].isSharded" . -}}
+{{ include "[[.Name]].fullname" . | trunc 41 | trimSuffix "-" }}-{{ include "[[.Name]].shards" . }}-shards
+{{- else -}}
+{{ include "[[.Name]].fullname" . }}
+{{- end -}}
+{{- end -}}
+
 {{- define "[[.Name]].image" -}}
 {{- $image := .Values.image | default dict -}}
 {{- $tag := $image.tag | default .Chart.AppVersion -}}
@@ -100,6 +118,21 @@ controller:
   cacheSyncTimeout: {{ . | quote }}
 {{- end }}
 [[- end]]
+[[- if .Helm]]
+{{- $oci := $deployer.oci | default dict }}
+{{- if and (or $oci.allowPlainHttp $oci.insecureSkipVerify) (not $oci.secrets) }}
+{{- fail "deployer.oci: allowPlainHttp and insecureSkipVerify apply only to the hosts in deployer.oci.secrets, which is empty; use deployer.charts.hosts for other hosts" }}
+{{- end }}
+oci:
+  allowPlainHttp: {{ $oci.allowPlainHttp | default false }}
+  insecureSkipVerify: {{ $oci.insecureSkipVerify | default false }}
+  {{- with $oci.secrets }}
+  configFiles:
+  {{- range $name, $_ := . }}
+    - {{ printf "/app/ls/registry/secrets/%s" $name | quote }}
+  {{- end }}
+  {{- end }}
+[[- end]]
 {{- end -}}
 
 {{- define "[[.Name]].args" -}}
@@ -118,6 +151,9 @@ controller:
 {{- if not (include "[[.Name]].elects" .) }}
 - --leader-elect=false
 {{- end }}
+{{- if include "[[.Name]].isSharded" . }}
+- --shards={{ include "[[.Name]].shards" . }}
+{{- end }}
 [[- if not .WorkersInFile]]
 - --workers={{ ($deployer.controller | default dict).workers | default 30 | int }}
 [[- end]]
@@ -127,7 +163,7 @@ controller:
 {{- with $deployer.itemSelector }}
 - {{ printf "--item-selector=%s" . | quote }}
 {{- end }}
-[[- if .Manifest]]
+[[- if .Targets]]
 - --default-strategy={{ $deployer.updateStrategy | default "apply" }}
 {{- if $deployer.recreate }}
 - --recreate
@@ -142,8 +178,17 @@ controller:
 - {{ printf "--landscaper-audiences=%s" (join "," .) | quote }}
 {{- end }}
 [[- end]]
+[[- if .Helm]]
+{{- $charts := $deployer.charts | default dict }}
+{{- range $charts.hosts }}
+- {{ printf "--chart-host=%s" . | quote }}
+{{- end }}
+{{- if $charts.allowPrivateHosts }}
+- --allow-private-chart-hosts
+{{- end }}
+[[- end]]
 {{- range .Values.extraArgs }}
-{{- if regexMatch "^--?(config|landscaper-kubeconfig|health-probe-bind-address|metrics-bind-address|grace-period|leader-elect|leader-election-namespace|namespace[[if .Manifest]]|enable-oidc-targets|enable-self-targets|landscaper-audiences[[end]])(=|$)" . }}
+{{- if regexMatch "^--?(config|landscaper-kubeconfig|health-probe-bind-address|metrics-bind-address|grace-period|leader-elect|leader-election-namespace|namespace|shards?[[if .Targets]]|enable-oidc-targets|enable-self-targets|landscaper-audiences[[end]])(=|$)" . }}
 {{- fail (printf "extraArgs: %s cannot be set here, because other objects of the chart depend on it; use the corresponding value instead" .) }}
 {{- end }}
 - {{ . | quote }}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package graph computes orders, cycles and drawings of graphs. A node is a number. Nodes are numbered in the order in
-// which they were added. The parameter `requires` contains, for each node, the nodes that it requires.
+// which they were added. For each node, requires contains the nodes that it requires.
 package graph
 
 import "slices"
@@ -11,7 +11,7 @@ import "slices"
 // Nodes on a cycle, and nodes that require such nodes, are missing in the result.
 func Sort(requires [][]int) []int {
 	open := make([]int, len(requires)) // for each node, the number of required nodes that are not in `order` yet
-	dependents := Dependents(requires)
+	dependents := ListDependents(requires)
 	var next []int
 	for node := range requires {
 		if open[node] = len(requires[node]); open[node] == 0 {
@@ -35,8 +35,8 @@ func Sort(requires [][]int) []int {
 	return order
 }
 
-// Dependents returns, for each node, the nodes that require it, in ascending order.
-func Dependents(requires [][]int) [][]int {
+// ListDependents returns, for each node, the nodes that require it, in ascending order.
+func ListDependents(requires [][]int) [][]int {
 	dependents := make([][]int, len(requires))
 	for node := range requires {
 		for _, required := range requires[node] {
@@ -46,9 +46,9 @@ func Dependents(requires [][]int) [][]int {
 	return dependents
 }
 
-// Ancestors returns, for each node, all nodes that it requires, directly or indirectly, in ascending order. The
-// parameter `order` is the result of Sort.
-func Ancestors(requires [][]int, order []int) [][]int {
+// ListAncestors returns, for each node, all nodes that it requires, directly or indirectly, in ascending order. Pass
+// the result of Sort as order.
+func ListAncestors(requires [][]int, order []int) [][]int {
 	ancestors := make([][]int, len(requires))
 	for _, node := range order {
 		var all []int
@@ -61,8 +61,8 @@ func Ancestors(requires [][]int, order []int) [][]int {
 	return ancestors
 }
 
-// Reaches reports whether the node `from` requires the node `to`, directly or indirectly. The graph may have cycles.
-func Reaches(requires [][]int, from, to int) bool {
+// IsRequired reports whether the node `from` requires the node `to`, directly or indirectly. The graph may have cycles.
+func IsRequired(requires [][]int, from, to int) bool {
 	seen := map[int]bool{}
 	for next := slices.Clone(requires[from]); len(next) > 0; {
 		node := next[len(next)-1]
@@ -78,29 +78,29 @@ func Reaches(requires [][]int, from, to int) bool {
 	return false
 }
 
-// ShortestCycle returns the nodes of a shortest cycle of requirements, or nil if there is no cycle. The first node of
-// the result is also its last node. If several cycles are equally short, ShortestCycle returns the one whose first node
-// has the lowest number.
-func ShortestCycle(requires [][]int) []int {
+// FindShortestCycle returns the nodes of a shortest cycle of requirements, or nil if there is no cycle. The first node
+// of the result is also its last node. If several cycles are equally short, FindShortestCycle returns the one whose
+// first node has the lowest number.
+func FindShortestCycle(requires [][]int) []int {
 	var best []int
 	for start := range requires {
-		if way := wayBack(requires, start, len(best)); way != nil {
+		if way := findCycleThrough(requires, start, len(best)); way != nil {
 			best = way
 		}
 	}
 	return best
 }
 
-// wayBack uses a breadth-first search to find the shortest cycle through the node `start`. The result has the same form
-// as the result of ShortestCycle. It is nil if there is no such cycle, or if the result would have at least `limit`
-// nodes. A limit of 0 means no limit.
-func wayBack(requires [][]int, start, limit int) []int {
+// findCycleThrough uses a breadth-first search to find the shortest cycle through the node `start`. The result has the
+// same form as the result of FindShortestCycle. It is nil if there is no such cycle, or if the result would have at
+// least `limit` nodes. A limit of 0 means no limit.
+func findCycleThrough(requires [][]int, start, limit int) []int {
 	from := map[int]int{}
 	for nodes, length := []int{start}, 2; len(nodes) > 0 && (limit == 0 || length < limit); length++ {
 		var next []int
 		for _, node := range nodes {
 			if slices.Contains(requires[node], start) {
-				return way(from, start, node)
+				return buildPath(from, start, node)
 			}
 			for _, required := range requires[node] {
 				if _, seen := from[required]; !seen {
@@ -114,9 +114,9 @@ func wayBack(requires [][]int, start, limit int) []int {
 	return nil
 }
 
-// way returns the path from the node `start` to the node `last`, followed by `start`. For each node of the path except
-// `start`, the map `from` contains the previous node.
-func way(from map[int]int, start, last int) []int {
+// buildPath returns the path from the node `start` to the node `last`, followed by `start`. For each node of the path
+// except `start`, the map `from` contains the previous node.
+func buildPath(from map[int]int, start, last int) []int {
 	out := []int{start}
 	for node := last; node != start; node = from[node] {
 		out = append(out, node)
@@ -126,15 +126,15 @@ func way(from map[int]int, start, last int) []int {
 	return out
 }
 
-// Removal divides the nodes in `gone` into groups, and returns the groups in the order in which they must be removed.
-// All nodes of one group can be removed at the same time. A node is in a later group than all nodes that require it,
-// directly or indirectly. Intermediate nodes count even if they are not in `gone`. If nodes require each other, they
-// are in the same group. Such cycles are possible because different versions of a graph may have stored the
+// GroupForRemoval divides the nodes in `gone` into groups, and returns the groups in the order in which they must be
+// removed. All nodes of one group can be removed at the same time. A node is in a later group than all nodes that
+// require it, directly or indirectly. Intermediate nodes count even if they are not in `gone`. If nodes require each
+// other, they are in the same group. Such cycles are possible because different versions of a graph may have stored the
 // requirements.
-func Removal(requires map[string][]string, gone []string) [][]string {
+func GroupForRemoval(requires map[string][]string, gone []string) [][]string {
 	behind := make(map[string]map[string]bool, len(gone))
 	for _, name := range gone {
-		behind[name] = reach(requires, name)
+		behind[name] = listRequired(requires, name)
 	}
 	group := make(map[string]int, len(gone))
 	var groupOf func(name string) int
@@ -161,8 +161,8 @@ func Removal(requires map[string][]string, gone []string) [][]string {
 	return groups
 }
 
-// reach returns all nodes that the node `name` requires, directly or indirectly.
-func reach(requires map[string][]string, name string) map[string]bool {
+// listRequired returns all nodes that the node `name` requires, directly or indirectly.
+func listRequired(requires map[string][]string, name string) map[string]bool {
 	seen := map[string]bool{}
 	for next := slices.Clone(requires[name]); len(next) > 0; {
 		last := next[len(next)-1]

@@ -9,7 +9,7 @@ import "fmt"
 func Suggest(name string, names []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, candidate := range names {
-		if d := distance(name, candidate); d < least {
+		if d := computeDistance(name, candidate); d < least {
 			best, least = candidate, d
 		}
 	}
@@ -19,9 +19,9 @@ func Suggest(name string, names []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// distance returns the number of letters that must be changed, added or removed to turn `a` into `b`. It considers only
-// the first 64 bytes of each text.
-func distance(a, b string) int {
+// computeDistance returns the number of letters that must be changed, added or removed to turn `a` into `b`. It
+// considers only the first 64 bytes of each text.
+func computeDistance(a, b string) int {
 	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
 	row := make([]int, len(b)+1)
 	for j := range row {

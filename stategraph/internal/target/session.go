@@ -14,8 +14,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/observe"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // Unit identifies a component in the inventory.
@@ -34,8 +34,9 @@ type Claim struct {
 	Undo bool
 }
 
-// Judge returns the reason why an object is not ready, or "" if it is ready. The result depends only on the object.
-type Judge func(live *unstructured.Unstructured) (reason string, err error)
+// ReadinessFunc returns the reason why an object is not ready, or "" if it is ready. The result depends only on the
+// object.
+type ReadinessFunc func(live *unstructured.Unstructured) (reason string, err error)
 
 // Undo is a record of the components whose Delete must be called when the item is deleted.
 type Undo interface {
@@ -48,7 +49,7 @@ type Undo interface {
 // Session is the access of one run to the target of its item. It applies and reads objects, and maintains the
 // inventory.
 type Session struct {
-	run     *upkeep.Run
+	run     *managed.Run
 	undo    Undo
 	watches func(component string) bool
 	memory  *Memory
@@ -56,44 +57,44 @@ type Session struct {
 
 	resources sync.Map // maps each GroupVersionKind to its resource
 
-	claiming sync.Mutex         // guards the fields stored, broken and names
+	claimMu  sync.Mutex         // guards the fields stored, broken and names
 	stored   bool               // the current call of Claim tried to store the inventory
-	broken   error              // the error of the attempt to store the inventory, or nil
+	storeErr error              // the error of the attempt to store the inventory, or nil
 	names    map[apply.Ref]bool // the objects in the inventory, or nil if they are not known yet
 
 	mu     sync.Mutex
 	seen   map[apply.Ref]*unstructured.Unstructured // the objects that this run has read
 	owners map[observe.Object]string                // maps an object to the component that applied it and listens to it
-	// recheck is the time after which the readiness of an object must be checked again, even if the object has not
+	// recheckAfter is the time after which the readiness of an object must be checked again, even if the object has not
 	// changed. Zero means that no object needs this.
-	recheck time.Duration
+	recheckAfter time.Duration
 }
 
 // maxInventory is the maximum size of an inventory, in bytes. The whole provider status may have 1 MiB, so the limit
 // leaves room for the other fields of the status.
 const maxInventory = 1<<20 - 256<<10
 
-// New returns a session for a run. Call run.Take before New. The function `watches` reports whether a component listens
-// to its objects.
-func New(run *upkeep.Run, undo Undo, watches func(component string) bool) *Session {
-	t := &Session{run: run, undo: undo, watches: watches, memory: MemoryOf(run), seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[observe.Object]string{}}
+// New returns a session for a run. Call managed.Run.TakeTriggers before New. The function `watches` reports whether a
+// component listens to its objects.
+func New(run *managed.Run, undo Undo, watches func(component string) bool) *Session {
+	t := &Session{run: run, undo: undo, watches: watches, memory: GetMemory(run), seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[observe.Object]string{}}
 	if run.Cluster == nil {
 		return t
 	}
-	options := run.Options(run.Cluster, apply.Options{MaxInventory: maxInventory})
+	options := run.CompleteOptions(run.Cluster, apply.Options{MaxInventory: maxInventory})
 	checkpoint := options.Checkpoint
 	options.Checkpoint = func(ctx context.Context, inv apply.Inventory) error {
 		err := checkpoint(ctx, inv)
-		t.stored, t.broken = true, err // only Claim stores the inventory
+		t.stored, t.storeErr = true, err // only Claim stores the inventory
 		return err
 	}
-	t.applier = run.Cluster.Engine(options).Session(run.Owner, run.Inventory)
+	t.applier = run.Cluster.NewEngine(options).NewSession(run.Owner, run.Inventory)
 	return t
 }
 
 // errNoTarget returns the error for an item that needs a target and has none.
 func errNoTarget() error {
-	return deployerlib.ConfigError("spec.target", "required, because the components of the graph have objects in the target")
+	return deployerlib.NewConfigError("spec.target", "required, because the components of the graph have objects in the target")
 }
 
 // Claim adds the objects of a claim to the inventory. If an object is new, or the component has a Delete that is not
@@ -101,10 +102,10 @@ func errNoTarget() error {
 // stores the inventory. If the additional objects cause an error, Claim leaves them out. This is safe, because each
 // component calls Claim for its objects before it writes them.
 func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) error {
-	t.claiming.Lock()
-	defer t.claiming.Unlock()
-	t.stored, t.broken = false, nil
-	grows, owed := t.grows(c), t.addFinalizer(c)
+	t.claimMu.Lock()
+	defer t.claimMu.Unlock()
+	t.stored, t.storeErr = false, nil
+	grows, owed := t.addNames(c), t.addFinalizer(c)
 	if !grows && !owed {
 		return t.claimObjects(ctx, c)
 	}
@@ -116,29 +117,29 @@ func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) er
 		if t.addFinalizer(other) {
 			owing = append(owing, other)
 		}
-		if t.grows(other) {
+		if t.addNames(other) {
 			all = append(all, other)
 		}
 	}
 	err := t.claimObjects(ctx, all...)
-	if err != nil && len(all) > 1 && t.broken == nil && ctx.Err() == nil {
+	if err != nil && len(all) > 1 && t.storeErr == nil && ctx.Err() == nil {
 		err = t.claimObjects(ctx, c)
 	}
 	if err == nil && len(owing) > 0 && !t.stored {
-		t.broken = t.store(ctx)
-		err = t.broken
+		t.storeErr = t.storeStatus(ctx)
+		err = t.storeErr
 	}
-	if t.broken != nil {
-		err = fmt.Errorf("store the inventory: %w", t.broken)
+	if t.storeErr != nil {
+		err = fmt.Errorf("store the inventory: %w", t.storeErr)
 	}
 	if err != nil {
-		t.forgive(owing)
+		t.removeFinalizers(owing)
 	}
 	return err
 }
 
-// forgive undoes addFinalizer for the given claims. Claim calls it before it returns an error.
-func (t *Session) forgive(owing []Claim) {
+// removeFinalizers undoes addFinalizer for the given claims. Claim calls it before it returns an error.
+func (t *Session) removeFinalizers(owing []Claim) {
 	for _, c := range owing {
 		t.RemoveFinalizer(c.Component)
 	}
@@ -148,7 +149,7 @@ func (t *Session) forgive(owing []Claim) {
 func (t *Session) claimObjects(ctx context.Context, claims ...Claim) error {
 	var all []apply.Desired
 	for _, c := range claims {
-		all = append(all, c.desired()...)
+		all = append(all, c.toDesired()...)
 	}
 	switch {
 	case len(all) == 0:
@@ -159,16 +160,16 @@ func (t *Session) claimObjects(ctx context.Context, claims ...Claim) error {
 	return t.applier.Claim(ctx, all...)
 }
 
-// store stores the status of the item.
-func (t *Session) store(ctx context.Context) error {
-	if err := t.run.Note(t.Inventory()); err != nil {
+// storeStatus stores the status of the item.
+func (t *Session) storeStatus(ctx context.Context) error {
+	if err := t.run.SetInventory(t.Inventory()); err != nil {
 		return err
 	}
 	return deployerlib.Checkpoint(ctx)
 }
 
-// grows reports whether a claim contains an object that is not in the inventory yet.
-func (t *Session) grows(c Claim) bool {
+// addNames reports whether a claim contains an object that is not in the inventory yet.
+func (t *Session) addNames(c Claim) bool {
 	if t.names == nil {
 		t.names = map[apply.Ref]bool{}
 		for _, entry := range t.run.Inventory.Entries {
@@ -177,7 +178,7 @@ func (t *Session) grows(c Claim) bool {
 	}
 	grows := false
 	for _, d := range c.Desired {
-		ref := WithoutVersion(apply.RefOf(d.Object))
+		ref := WithoutVersion(apply.ToRef(d.Object))
 		grows = grows || !t.names[ref]
 		t.names[ref] = true
 	}
@@ -199,11 +200,11 @@ func (t *Session) addFinalizer(c Claim) bool {
 	return c.Undo && t.undo.AddFinalizer(c.Unit)
 }
 
-// desired returns copies of c.Desired, with the fields Component and Requires set.
-func (c Claim) desired() []apply.Desired { return c.own(c.Desired) }
+// toDesired returns copies of c.Desired, with the fields Component and Requires set.
+func (c Claim) toDesired() []apply.Desired { return c.setUnit(c.Desired) }
 
-// own returns a copy of `desired`, with the fields Component and Requires set in each element.
-func (u Unit) own(desired []apply.Desired) []apply.Desired {
+// setUnit returns a copy of `desired`, with the fields Component and Requires set in each element.
+func (u Unit) setUnit(desired []apply.Desired) []apply.Desired {
 	out := make([]apply.Desired, len(desired))
 	for i, d := range desired {
 		d.Component, d.Requires = u.Component, u.Requires
@@ -213,18 +214,18 @@ func (u Unit) own(desired []apply.Desired) []apply.Desired {
 }
 
 // Apply writes the given objects, except those that are known to be up to date.
-func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) ([]apply.Outcome, error) {
+func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) ([]apply.ApplyResult, error) {
 	if t.applier == nil {
 		return nil, errNoTarget()
 	}
-	applied, err := t.applier.Apply(ctx, of.own(desired)...)
+	applied, err := t.applier.Apply(ctx, of.setUnit(desired)...)
 	if len(applied) < len(desired) {
 		return nil, err
 	}
 	listened := t.watches(of.Component)
 	for i := range applied {
-		t.awaitServed(applied[i].NotServed)
-		t.met(of.Component, applied[i], listened)
+		t.recheckUntilServed(applied[i].NotServed)
+		t.recordApplied(of.Component, applied[i], listened)
 		applied[i].Live = nil // callers must use Get, which stores the object for the next run
 	}
 	return applied, nil
@@ -237,43 +238,43 @@ func (t *Session) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting
 	}
 	waiting, err := t.applier.Delete(ctx, refs...)
 	for _, w := range waiting {
-		t.awaitServed(w.NotServed)
-		t.awaitEnd(w.Ref)
+		t.recheckUntilServed(w.NotServed)
+		t.watchDeletion(w.Ref)
 	}
 	return waiting, err
 }
 
-// awaitServed ensures that an object which the cluster does not serve at the moment is tried again. No watch reports when
-// this changes.
-func (t *Session) awaitServed(unserved bool) {
+// recheckUntilServed ensures that an object which the cluster does not serve at the moment is tried again. No watch
+// reports when this changes.
+func (t *Session) recheckUntilServed(unserved bool) {
 	if !unserved {
 		return
 	}
-	pause := t.run.ServedPause()
+	pause := t.run.UnservedPollInterval()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.recheck == 0 || pause < t.recheck {
-		t.recheck = pause
+	if t.recheckAfter == 0 || pause < t.recheckAfter {
+		t.recheckAfter = pause
 	}
 }
 
-// awaitEnd ensures that a run is triggered when the object no longer exists, even if the component does not listen to
-// the object.
-func (t *Session) awaitEnd(ref apply.Ref) {
-	object, known := t.object(ref)
+// watchDeletion ensures that a run is triggered when the object no longer exists, even if the component does not listen
+// to the object.
+func (t *Session) watchDeletion(ref apply.Ref) {
+	object, known := t.toObject(ref)
 	if !known {
 		return
 	}
 	seen, _ := t.run.Cluster.Watcher().Get(object.Resource, object.NamespacedName)
-	t.memory.saw(object, seen.Version(), true)
+	t.memory.recordSeen(object, seen.Version(), true)
 }
 
-// Unclaimed returns the inventory entries of objects that no component has claimed in this run.
-func (t *Session) Unclaimed() []apply.Entry {
+// ListUnclaimed returns the inventory entries of objects that no component has claimed in this run.
+func (t *Session) ListUnclaimed() []apply.Entry {
 	if t.applier == nil {
 		return t.run.Inventory.Entries
 	}
-	return t.applier.Unclaimed()
+	return t.applier.ListUnclaimed()
 }
 
 // RemoveFinalizer removes a component from the record of components whose Delete must be called.
@@ -283,8 +284,8 @@ func (t *Session) RemoveFinalizer(component string) {
 	t.undo.RemoveFinalizer(component)
 }
 
-// Done returns the number of objects that this session has written or deleted.
-func (t *Session) Done() int {
+// ChangedObjects returns the number of objects that this session has written or deleted.
+func (t *Session) ChangedObjects() int {
 	if t.applier == nil {
 		return 0
 	}
@@ -300,13 +301,13 @@ func (t *Session) Inventory() apply.Inventory {
 	return t.applier.Inventory()
 }
 
-// Owned returns the objects that the item owns, for the watches of the target.
-func (t *Session) Owned() []observe.Owned { return t.applier.Report().Owned }
+// ListOwned returns the objects that the item owns, for the watches of the target.
+func (t *Session) ListOwned() []observe.BaselineObject { return t.applier.Report().Owned }
 
-// Recheck returns the time after which the readiness of an object must be checked again, even if the object has not
-// changed. Zero means that no object needs this.
-func (t *Session) Recheck() time.Duration {
+// GetRecheckAfter returns the time after which the readiness of an object must be checked again, even if the object has
+// not changed. Zero means that no object needs this.
+func (t *Session) GetRecheckAfter() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.recheck
+	return t.recheckAfter
 }

@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// documents decodes the objects in a YAML text that may contain several documents. It omits empty documents. Errors
-// contain the number of the document and the line in the text.
-func documents(text string) ([]*unstructured.Unstructured, error) {
+// decodeDocuments decodes the objects in a YAML text that may contain several documents. It omits empty documents.
+// Errors contain the number of the document and the line in the text.
+func decodeDocuments(text string) ([]*unstructured.Unstructured, error) {
 	var objs []*unstructured.Unstructured
 	lines := strings.Split(text, "\n")
 	for start, number := 0, 1; start <= len(lines); number++ {
 		end := start
-		for end < len(lines) && !separator(lines[end]) {
+		for end < len(lines) && !isSeparator(lines[end]) {
 			end++
 		}
-		obj, err := document(strings.Join(lines[start:end], "\n"), start)
+		obj, err := decodeDocument(strings.Join(lines[start:end], "\n"), start)
 		if err != nil {
 			return nil, fmt.Errorf("document %d, %w", number, err)
 		}
@@ -35,12 +35,11 @@ func documents(text string) ([]*unstructured.Unstructured, error) {
 	return objs, nil
 }
 
-// document decodes one object. It returns nil if the text is empty. The parameter `before` is the number of lines that
-// precede the text in the file.
-func document(text string, before int) (*unstructured.Unstructured, error) {
+// decodeDocument decodes one object. It returns nil if the text is empty. In the file, before lines precede the text.
+func decodeDocument(text string, before int) (*unstructured.Unstructured, error) {
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
-		return nil, yamlFault(err, before)
+		return nil, convertYAMLError(err, before)
 	}
 	var body any
 	if err := utiljson.Unmarshal(asJSON, &body); err != nil {
@@ -62,9 +61,9 @@ var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 // configuration.
 var yamlValue = regexp.MustCompile("(?s)(unknown anchor|invalid map key:|cannot (?:decode|unmarshal) !!\\w+) (?:'.*'|`.*`|.*$)")
 
-// yamlFault converts an error of the YAML decoder. The returned error contains the line number in the whole text, but
-// no values.
-func yamlFault(err error, before int) error {
+// convertYAMLError converts an error of the YAML decoder. The returned error contains the line number in the whole
+// text, but no values.
+func convertYAMLError(err error, before int) error {
 	text := yamlValue.ReplaceAllString(err.Error(), "$1 …")
 	found := yamlLine.FindStringSubmatch(text)
 	if found == nil {

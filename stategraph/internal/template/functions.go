@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unfit lists the sprig functions that are not available in templates, because their results differ between calls or
-// machines. With such a function, each run would change the objects.
-var unfit = []string{
+// unavailableFunctions lists the sprig functions that are not available in templates, because their results differ
+// between calls or machines. With such a function, each run would change the objects.
+var unavailableFunctions = []string{
 	"bcrypt", "htpasswd", "derivePassword", "encryptAES", "decryptAES", "randBytes", "genPrivateKey", "buildCustomCert",
 	"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 	"randInt", "shuffle", "ago", "toDate", "mustToDate", "must_date_modify", "mustDateModify", "unixEpoch", "durationRound",
@@ -30,17 +30,17 @@ const (
 	MaxText = 1 << 20
 )
 
-// Functions returns the functions that templates may call. These are the deterministic functions of sprig, some of them
-// with limits, and a few more functions.
-func Functions() texttemplate.FuncMap {
+// NewFuncMap returns the functions that templates may call. These are the deterministic functions of sprig, some of
+// them with limits, and a few more functions.
+func NewFuncMap() texttemplate.FuncMap {
 	funcs := sprig.HermeticTxtFuncMap()
-	for _, name := range unfit {
+	for _, name := range unavailableFunctions {
 		delete(funcs, name)
 	}
-	maps.Copy(funcs, boundedFunctions(funcs))
+	maps.Copy(funcs, newLimitedFunctions(funcs))
 	maps.Copy(funcs, texttemplate.FuncMap{
-		"keys":      sortedKeys,
-		"values":    sortedValues,
+		"keys":      listKeys,
+		"values":    listValues,
 		"repeat":    repeat,
 		"indent":    indent,
 		"nindent":   nindent,
@@ -53,8 +53,8 @@ func Functions() texttemplate.FuncMap {
 	return funcs
 }
 
-// sortedKeys replaces the sprig function "keys". It returns the keys in a fixed order.
-func sortedKeys(dicts ...map[string]any) []string {
+// listKeys replaces the sprig function "keys". It returns the keys in a fixed order.
+func listKeys(dicts ...map[string]any) []string {
 	keys := []string{}
 	for _, dict := range dicts {
 		keys = append(keys, slices.Sorted(maps.Keys(dict))...)
@@ -62,18 +62,18 @@ func sortedKeys(dicts ...map[string]any) []string {
 	return keys
 }
 
-// sortedValues replaces the sprig function "values". It returns the values in the order of their keys.
-func sortedValues(dict map[string]any) []any {
+// listValues replaces the sprig function "values". It returns the values in the order of their keys.
+func listValues(dict map[string]any) []any {
 	values := []any{}
-	for _, key := range sortedKeys(dict) {
+	for _, key := range listKeys(dict) {
 		values = append(values, dict[key])
 	}
 	return values
 }
 
-// number converts a number of any type to an int. Numbers in a configuration, for example, are of type int64. If the
+// toInt converts a number of any type to an int. Numbers in a configuration, for example, are of type int64. If the
 // value is not a number, the result is -1.
-func number(value any) int {
+func toInt(value any) int {
 	out, err := strconv.Atoi(fmt.Sprint(value))
 	if err != nil {
 		return -1
@@ -82,7 +82,7 @@ func number(value any) int {
 }
 
 func repeat(times any, text string) (string, error) {
-	count := number(times)
+	count := toInt(times)
 	if count < 0 || count > maxRepeat || len(text) > maxRepeat/max(count, 1) {
 		return "", fmt.Errorf("repeat %v times: want at most %d characters in total", times, maxRepeat)
 	}
@@ -95,19 +95,19 @@ func nindent(by any, text string) (string, error) {
 }
 
 func indent(by any, text string) (string, error) {
-	spaces := number(by)
+	spaces := toInt(by)
 	if spaces < 0 || spaces > 256 {
 		return "", fmt.Errorf("indent by %v: want 0 to 256", by)
 	}
 	pad := strings.Repeat(" ", spaces)
 	size := len(text) + (strings.Count(text, "\n")+1)*spaces
-	return limited("indent", size, func() string { return pad + strings.ReplaceAll(text, "\n", "\n"+pad) })
+	return runLimited("indent", size, func() string { return pad + strings.ReplaceAll(text, "\n", "\n"+pad) })
 }
 
 // untilStep returns the integers from the first argument, inclusive, to the second argument, exclusive. The third
 // argument is the step, which may be negative.
 func untilStep(from, to, by any) ([]int, error) {
-	start, stop, step := number(from), number(to), number(by)
+	start, stop, step := toInt(from), toInt(to), toInt(by)
 	numbers := []int{}
 	if step == 0 {
 		return numbers, nil

@@ -24,7 +24,7 @@ func TestBoundedFunctionsAgreeWithSprig(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			var out strings.Builder
-			err := texttemplate.Must(texttemplate.New("").Funcs(Functions()).Parse("{{"+call+"}}")).Execute(&out, nil)
+			err := texttemplate.Must(texttemplate.New("").Funcs(NewFuncMap()).Parse("{{"+call+"}}")).Execute(&out, nil)
 			if err != nil || out.String() != want {
 				t.Errorf("want %q, got %q, %v", want, out.String(), err)
 			}
@@ -33,7 +33,7 @@ func TestBoundedFunctionsAgreeWithSprig(t *testing.T) {
 }
 
 func TestFunctionsAreHermetic(t *testing.T) {
-	funcs := Functions()
+	funcs := NewFuncMap()
 	for name := range funcs {
 		for _, bad := range []string{"rand", "gen", "crypt", "AES", "htpasswd", "derive", "uuid", "env", "now", "Date", "date", "shuffle", "getHost", "buildCustom"} {
 			if strings.Contains(name, bad) && !slices.Contains([]string{"regexQuoteMeta", "mustRegexMatch"}, name) {

@@ -41,7 +41,7 @@ func Read(files fs.FS, name string) (*Template, error) {
 		return nil, fmt.Errorf("template %s: the file system is nil", name)
 	}
 	file := path.Join(Dir, name)
-	parsed := empty(file)
+	parsed := newTemplate(file)
 	partials, err := fs.Glob(files, Dir+"/_*")
 	if err != nil {
 		return nil, fmt.Errorf("template %s: %w", file, err)
@@ -59,45 +59,45 @@ func Read(files fs.FS, name string) (*Template, error) {
 			return nil, err // begins with "template: FILE:LINE:"
 		}
 	}
-	return scanned(parsed), nil
+	return scanTemplate(parsed), nil
 }
 
 // Parse parses a template that is not in a file.
 func Parse(name, text string) (*Template, error) {
-	parsed, err := empty(name).Parse(text)
+	parsed, err := newTemplate(name).Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	return scanned(parsed), nil
+	return scanTemplate(parsed), nil
 }
 
-func empty(name string) *texttemplate.Template {
-	return texttemplate.New(name).Option("missingkey=error").Funcs(Functions())
+func newTemplate(name string) *texttemplate.Template {
+	return texttemplate.New(name).Option("missingkey=error").Funcs(NewFuncMap())
 }
 
-func scanned(parsed *texttemplate.Template) *Template {
+func scanTemplate(parsed *texttemplate.Template) *Template {
 	found := scan(parsed)
 	return &Template{Uses: found.uses, Faults: found.faults, Optional: isOptional(parsed), parsed: parsed}
 }
 
-// Text renders the template. It returns an error if a value is missing, a function fails, the text exceeds MaxText
+// Render renders the template. It returns an error if a value is missing, a function fails, the text exceeds MaxText
 // bytes, or the context ends.
-func (t *Template) Text(ctx context.Context, data any) (string, error) {
-	out := &bounded{ctx: ctx}
+func (t *Template) Render(ctx context.Context, data any) (string, error) {
+	out := &limitedBuffer{ctx: ctx}
 	if err := t.parsed.Execute(out, data); err != nil {
 		return "", withoutValue(err) // begins with "template: FILE:LINE:COLUMN:"
 	}
 	return out.text.String(), nil
 }
 
-// Objects renders the template and decodes the YAML documents of the result. It ignores empty documents. It returns an
-// error in the same cases as Text, and also if a document is not an object.
-func (t *Template) Objects(ctx context.Context, data any) ([]*unstructured.Unstructured, error) {
-	text, err := t.Text(ctx, data)
+// RenderObjects renders the template and decodes the YAML documents of the result. It ignores empty documents. It
+// returns an error in the same cases as Text, and also if a document is not an object.
+func (t *Template) RenderObjects(ctx context.Context, data any) ([]*unstructured.Unstructured, error) {
+	text, err := t.Render(ctx, data)
 	if err != nil {
 		return nil, err
 	}
-	objs, err := documents(text)
+	objs, err := decodeDocuments(text)
 	if err != nil {
 		return nil, fmt.Errorf("template: %s: %w", t.parsed.Name(), err)
 	}
@@ -119,14 +119,14 @@ func withoutValue(err error) error {
 // errTooLong is returned if the result of a template is too long.
 var errTooLong = fmt.Errorf("the result is longer than %d bytes", MaxText)
 
-// bounded is a buffer for at most MaxText bytes. After its context has ended, Write returns an error.
-type bounded struct {
+// limitedBuffer is a buffer for at most MaxText bytes. After its context has ended, Write returns an error.
+type limitedBuffer struct {
 	ctx  context.Context //nolint:containedctx // text/template has no context; it lives as long as the call
 	text bytes.Buffer
 }
 
 // Write adds to the buffer.
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if b.text.Len()+len(p) > MaxText {
 		return 0, errTooLong
 	}
@@ -136,8 +136,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// separator reports whether a line separates two YAML documents.
-func separator(line string) bool {
+// isSeparator reports whether a line separates two YAML documents.
+func isSeparator(line string) bool {
 	rest, found := strings.CutPrefix(line, "---")
 	return found && (strings.TrimSpace(rest) == "" || strings.HasPrefix(strings.TrimSpace(rest), "#"))
 }

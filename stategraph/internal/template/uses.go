@@ -34,19 +34,19 @@ func scan(parsed *texttemplate.Template) *scanner {
 	all := parsed.Templates()
 	slices.SortFunc(all, func(a, b *texttemplate.Template) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, t := range all {
-		s.undefined(t)
+		s.checkDefined(t)
 	}
-	s.template(parsed, nil)
+	s.scanTemplate(parsed, nil)
 	return s
 }
 
-// undefined records calls of named templates that are not defined. Otherwise, text/template would report such a call
+// checkDefined records calls of named templates that are not defined. Otherwise, text/template would report such a call
 // only when it executes the call.
-func (s *scanner) undefined(t *texttemplate.Template) {
+func (s *scanner) checkDefined(t *texttemplate.Template) {
 	if t.Tree == nil {
 		return
 	}
-	for _, call := range calls(nil, t.Root) {
+	for _, call := range findCalls(nil, t.Root) {
 		if s.parsed.Lookup(call.Name) == nil {
 			location, _ := t.ErrorContext(call)
 			s.faults = append(s.faults, fmt.Sprintf("template: %s: %q is not defined (without the prefix all:, go:embed omits files whose names begin with %q; use all:%s)",
@@ -55,8 +55,8 @@ func (s *scanner) undefined(t *texttemplate.Template) {
 	}
 }
 
-// calls appends the calls of named templates in a list, including nested lists, to `found` and returns the result.
-func calls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNode {
+// findCalls appends the calls of named templates in a list, including nested lists, to `found` and returns the result.
+func findCalls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNode {
 	if in == nil {
 		return found
 	}
@@ -64,15 +64,15 @@ func calls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNod
 		if call, ok := node.(*parse.TemplateNode); ok {
 			found = append(found, call)
 		}
-		if branch := branchOf(node); branch != nil {
-			found = calls(calls(found, branch.List), branch.ElseList)
+		if branch := getBranch(node); branch != nil {
+			found = findCalls(findCalls(found, branch.List), branch.ElseList)
 		}
 	}
 	return found
 }
 
-// branchOf returns the common part of an "if", "range" or "with" node, or nil for other nodes.
-func branchOf(node parse.Node) *parse.BranchNode {
+// getBranch returns the common part of an "if", "range" or "with" node, or nil for other nodes.
+func getBranch(node parse.Node) *parse.BranchNode {
 	switch n := node.(type) {
 	case *parse.IfNode:
 		return &n.BranchNode
@@ -84,36 +84,36 @@ func branchOf(node parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// template scans a template, unless it was scanned before. The parameter `guards` lists components. The calling
-// template has already checked that these components have objects.
-func (s *scanner) template(t *texttemplate.Template, guards []string) {
+// scanTemplate scans a template, unless it was scanned before. The calling template has already checked that the
+// components in guards have objects.
+func (s *scanner) scanTemplate(t *texttemplate.Template, guards []string) {
 	if t == nil || t.Tree == nil || s.seen[t.Name()] {
 		return
 	}
 	s.seen[t.Name()] = true
 	before := s.tree
 	s.tree = t.Tree
-	s.list(t.Root, guards)
+	s.scanList(t.Root, guards)
 	s.tree = before
 }
 
-func (s *scanner) list(in *parse.ListNode, guards []string) {
+func (s *scanner) scanList(in *parse.ListNode, guards []string) {
 	if in == nil {
 		return
 	}
 	for _, node := range in.Nodes {
-		if branch := branchOf(node); branch != nil {
-			within := slices.Concat(guards, s.pipe(branch.Pipe, guards, true))
-			s.list(branch.List, within)
-			s.list(branch.ElseList, guards)
+		if branch := getBranch(node); branch != nil {
+			within := slices.Concat(guards, s.scanPipe(branch.Pipe, guards, true))
+			s.scanList(branch.List, within)
+			s.scanList(branch.ElseList, guards)
 			continue
 		}
 		switch n := node.(type) {
 		case *parse.ActionNode:
-			s.pipe(n.Pipe, guards, false)
+			s.scanPipe(n.Pipe, guards, false)
 		case *parse.TemplateNode:
-			s.pipe(n.Pipe, guards, false)
-			s.template(s.parsed.Lookup(n.Name), guards)
+			s.scanPipe(n.Pipe, guards, false)
+			s.scanTemplate(s.parsed.Lookup(n.Name), guards)
 		}
 	}
 }
@@ -121,8 +121,8 @@ func (s *scanner) list(in *parse.ListNode, guards []string) {
 // fallbacks contains the functions that accept an empty argument, such as the output of a component without an object.
 var fallbacks = map[string]bool{"default": true, "coalesce": true, "empty": true, "ternary": true, "and": true, "or": true, "not": true}
 
-// pipe records the components that a pipeline uses, and returns their names.
-func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names []string) {
+// scanPipe records the components that a pipeline uses, and returns their names.
+func (s *scanner) scanPipe(in *parse.PipeNode, guards []string, guarded bool) (names []string) {
 	if in == nil {
 		return nil
 	}
@@ -135,19 +135,19 @@ func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names
 		if i > 0 && len(in.Cmds[i-1].Args) == 1 {
 			args = append(slices.Clone(args), in.Cmds[i-1].Args[0]) // "name" | .NameOf
 		}
-		if name, found := s.ask(args, guards, guarded); found {
+		if name, found := s.recordUse(args, guards, guarded); found {
 			names = append(names, name)
 		}
 		for _, arg := range command.Args {
-			names = append(names, s.pipe(pipeOf(arg), guards, guarded)...)
+			names = append(names, s.scanPipe(getPipe(arg), guards, guarded)...)
 		}
 	}
 	return names
 }
 
-// pipeOf returns the pipeline inside an argument such as (.Output "a") or (.Output "a").spec. It returns nil for an
+// getPipe returns the pipeline inside an argument such as (.Output "a") or (.Output "a").spec. It returns nil for an
 // argument without parentheses.
-func pipeOf(arg parse.Node) *parse.PipeNode {
+func getPipe(arg parse.Node) *parse.PipeNode {
 	if chain, ok := arg.(*parse.ChainNode); ok {
 		arg = chain.Node
 	}
@@ -155,9 +155,9 @@ func pipeOf(arg parse.Node) *parse.PipeNode {
 	return inner
 }
 
-// ask records a call of NameOf, Output or Value if the name of the component is a constant.
-func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (component string, found bool) {
-	method := methodOf(args[0])
+// recordUse records a call of NameOf, Output or Value if the name of the component is a constant.
+func (s *scanner) recordUse(args []parse.Node, guards []string, guarded bool) (component string, found bool) {
+	method := getMethod(args[0])
 	if method != "NameOf" && method != "Output" && method != "Value" || len(args) < 2 {
 		return "", false
 	}
@@ -176,9 +176,9 @@ func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (compone
 	return name.Text, true
 }
 
-// methodOf returns the name of the TemplateData method that a node calls. For .NameOf and $.NameOf, it returns
+// getMethod returns the name of the TemplateData method that a node calls. For .NameOf and $.NameOf, it returns
 // "NameOf".
-func methodOf(node parse.Node) string {
+func getMethod(node parse.Node) string {
 	switch n := node.(type) {
 	case *parse.FieldNode:
 		if len(n.Ident) == 1 {
@@ -207,7 +207,7 @@ func isOptional(parsed *texttemplate.Template) bool {
 			}
 		case *parse.CommentNode:
 		default:
-			branch := branchOf(node)
+			branch := getBranch(node)
 			if branch == nil || branch.ElseList != nil {
 				return false
 			}
@@ -220,7 +220,7 @@ func isOptional(parsed *texttemplate.Template) bool {
 // hasContent reports whether a text contains anything except YAML comments and document separators.
 func hasContent(text string) bool {
 	for line := range strings.Lines(text) {
-		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") && !separator(line) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") && !isSeparator(line) {
 			return true
 		}
 	}

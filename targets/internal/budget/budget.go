@@ -38,8 +38,8 @@ type Claim struct {
 	granted chan struct{}
 }
 
-// New returns a budget with the given total size in bytes. The argument `use` is the operation that needs the memory,
-// such as "read". The argument `hint` describes how to raise the total. Both become part of error messages.
+// New returns a budget with the given total size in bytes. Error messages contain use, the operation that needs the
+// memory, such as "read", and hint, which describes how to raise the total.
 func New(use, hint string, total int64) *Budget {
 	return &Budget{use: use, hint: hint, total: total, usedByOwner: map[Owner]int64{}, usedByNamespace: map[string]int64{}}
 }
@@ -135,6 +135,9 @@ func (c *Claim) Release() {
 	c.amount = 0
 	c.b.grantWaiting()
 }
+
+// GetSize returns the total size of the budget in bytes.
+func (b *Budget) GetSize() int64 { return b.total }
 
 // GetUsage returns the number of bytes in use, and the number of claims that have had to wait so far.
 func (b *Budget) GetUsage() (used, waits int64) {

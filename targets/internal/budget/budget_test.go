@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func eventually(t *testing.T, is func() bool) {
+func waitUntil(t *testing.T, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -20,8 +20,8 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestBudgetPrefersSmallestConsumer checks that the namespace that uses the least memory comes first, and within this namespace the
-// target that uses the least memory.
+// TestBudgetPrefersSmallestConsumer checks that the namespace that uses the least memory comes first, and within this
+// namespace the target that uses the least memory.
 func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 	b := New("read", "", 10)
 	take := func(namespace, target string, amount int64) *Claim {
@@ -41,7 +41,7 @@ func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 				c.Release()
 			}
 		}()
-		eventually(t, func() bool {
+		waitUntil(t, func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return len(b.waiting) > 0 && b.waiting[len(b.waiting)-1].owner == Owner{namespace, target}
@@ -63,7 +63,7 @@ func TestBudgetPrefersSmallestConsumer(t *testing.T) {
 	})
 	second.Release()
 	<-order
-	eventually(t, func() bool { used, _ := b.GetUsage(); return used == 0 })
+	waitUntil(t, func() bool { used, _ := b.GetUsage(); return used == 0 })
 	if len(b.usedByOwner) != 0 || len(b.usedByNamespace) != 0 {
 		t.Errorf("left behind: %v %v", b.usedByOwner, b.usedByNamespace)
 	}

@@ -36,9 +36,9 @@ func (c *Client) SetSender(sender client.Client) { c.sender.Store(&sender) }
 
 func (c *Client) getSender() client.Client { return *c.sender.Load() }
 
-// callReserved runs a function that makes one call of a client. The memory of the responses counts against the budgets
+// runReserved runs a function that makes one call of a client. The memory of the responses counts against the budgets
 // until the function has returned.
-func callReserved(ctx context.Context, send func(context.Context) error) error {
+func runReserved(ctx context.Context, send func(context.Context) error) error {
 	ctx, reservation := WithReservation(ctx)
 	defer reservation.Release()
 	return send(ctx)
@@ -46,37 +46,37 @@ func callReserved(ctx context.Context, send func(context.Context) error) error {
 
 // Get reads an object.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Get(ctx, key, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.getSender().Get(ctx, key, obj, opts...) })
 }
 
 // Create creates an object.
 func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Create(ctx, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.getSender().Create(ctx, obj, opts...) })
 }
 
 // Update updates an object.
 func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Update(ctx, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.getSender().Update(ctx, obj, opts...) })
 }
 
 // Patch patches an object.
 func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Patch(ctx, obj, patch, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.getSender().Patch(ctx, obj, patch, opts...) })
 }
 
 // Apply applies an object.
 func (c *Client) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Apply(ctx, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.getSender().Apply(ctx, obj, opts...) })
 }
 
 // Delete deletes an object.
 func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().Delete(ctx, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.getSender().Delete(ctx, obj, opts...) })
 }
 
 // DeleteAllOf deletes all objects of a kind.
 func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.getSender().DeleteAllOf(ctx, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.getSender().DeleteAllOf(ctx, obj, opts...) })
 }
 
 // Status returns a client for the subresource status.
@@ -92,7 +92,7 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	if o.Limit > 0 || o.Continue != "" || o.Raw != nil {
-		return callReserved(ctx, func(ctx context.Context) error { return c.getSender().List(ctx, list, opts...) })
+		return runReserved(ctx, func(ctx context.Context) error { return c.getSender().List(ctx, list, opts...) })
 	}
 	return c.listPages(ctx, list, opts)
 }
@@ -149,21 +149,21 @@ func (c *Client) listPage(ctx context.Context, list client.ObjectList, opts []cl
 type subResourceClient struct{ client.SubResourceClient }
 
 func (c *subResourceClient) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Get(ctx, obj, sub, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Get(ctx, obj, sub, opts...) })
 }
 
 func (c *subResourceClient) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Create(ctx, obj, sub, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Create(ctx, obj, sub, opts...) })
 }
 
 func (c *subResourceClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Update(ctx, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Update(ctx, obj, opts...) })
 }
 
 func (c *subResourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Patch(ctx, obj, patch, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Patch(ctx, obj, patch, opts...) })
 }
 
 func (c *subResourceClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-	return callReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Apply(ctx, obj, opts...) })
+	return runReserved(ctx, func(ctx context.Context) error { return c.SubResourceClient.Apply(ctx, obj, opts...) })
 }

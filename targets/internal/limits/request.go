@@ -14,8 +14,8 @@ type content struct {
 	limit                int64
 }
 
-// contentFor returns what the response to a request contains.
-func (t *Target) contentFor(req *http.Request) content {
+// getContent returns what the response to a request contains.
+func (t *Target) getContent(req *http.Request) content {
 	path, _ := strings.CutPrefix(req.URL.Path, t.Path)
 	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 	skip := 3
@@ -44,13 +44,13 @@ const (
 	protobufFormat = "application/vnd.kubernetes.protobuf"
 )
 
-// restrictFormats removes from the Accept header of a request the formats whose cost of decoding cannot be estimated.
-// It keeps JSON, and Protobuf if the request watches the metadata of objects.
-func restrictFormats(req *http.Request) {
+// filterFormats removes from the Accept header of a request the formats whose cost of decoding cannot be estimated.
+// It keeps ScanJSON, and Protobuf if the request watches the metadata of objects.
+func filterFormats(req *http.Request) {
 	var keep []string
 	for one := range strings.SplitSeq(req.Header.Get("Accept"), ",") {
 		format, parameters, err := mime.ParseMediaType(one)
-		isMetadata := format == protobufFormat && parameters["as"] == "PartialObjectMetadata" && IsWatch(req)
+		isMetadata := format == protobufFormat && parameters["as"] == "PartialObjectMetadata" && isWatch(req)
 		if err != nil || !isMetadata && (strings.Contains(format, "protobuf") || strings.Contains(format, "cbor")) {
 			continue
 		}
@@ -64,7 +64,8 @@ func restrictFormats(req *http.Request) {
 
 // getFormat returns the media type of a response. It returns an error if the request does not accept this type. Text is
 // always allowed, because text, such as the log of a Pod, is not decoded. If the response has no valid media type,
-// getFormat sets it to JSON, because a client would otherwise assume that the response has the format of its requests.
+// getFormat sets it to ScanJSON, because a client would otherwise assume that the response has the format of its
+// requests.
 func getFormat(req *http.Request, resp *http.Response) (string, error) {
 	format, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {

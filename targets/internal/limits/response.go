@@ -21,12 +21,12 @@ const (
 	// maxDepth is the maximum nesting depth of a response. In practice, schemas of CustomResourceDefinitions are nested
 	// most deeply. Their depth is below 200.
 	maxDepth = 500
-	// smallResponse is the size, in bytes, below which a response does not count against Limits.Reading.
-	smallResponse = 64 << 10
+	// smallResponseSize is the size, in bytes, below which a response does not count against Limits.Reading.
+	smallResponseSize = 64 << 10
 	// smallCost is the maximum memory, in bytes, that decoding a response may take without counting against
 	// Limits.Decoding.
 	smallCost = 1 << 20
-	// largeResponseTime limits the time for reading the rest of a response after its first smallResponse bytes.
+	// largeResponseTime limits the time for reading the rest of a response after its first smallResponseSize bytes.
 	largeResponseTime = 5 * time.Second
 	// decodedPerSecond is the assumed minimum speed of decoding, in bytes of memory per second. Without a Reservation,
 	// this speed determines when the memory for decoding is released.
@@ -65,7 +65,7 @@ func (b *body) Close() error {
 // readResponse reads the body of a response completely and replaces resp.Body by the content. It returns an error for
 // content that is too large, is nested too deeply, or has too many values. Such content is never decoded.
 func (t *Transport) readResponse(req *http.Request, resp *http.Response, cancel context.CancelCauseFunc) error {
-	expected, content := t.contentFor(req), &body{}
+	expected, content := t.getContent(req), &body{}
 	err := t.readBody(req.Context(), content, expected, resp, cancel)
 	if err == nil {
 		err = t.waitForDecoding(content, req, resp)
@@ -80,14 +80,14 @@ func (t *Transport) readResponse(req *http.Request, resp *http.Response, cancel 
 	return nil
 }
 
-// readBody reads a response. If the response has more than smallResponse bytes, readBody waits for memory before it
+// readBody reads a response. If the response has more than smallResponseSize bytes, readBody waits for memory before it
 // reads the rest.
 func (t *Transport) readBody(ctx context.Context, b *body, c content, resp *http.Response, cancel context.CancelCauseFunc) error {
 	if resp.ContentLength > c.limit {
 		return newSizeError(c.metric, c.option, c.what, c.limit)
 	}
-	b.Grow(int(min(max(resp.ContentLength, 0), smallResponse, c.limit)) + bytes.MinRead)
-	if _, err := io.CopyN(b, resp.Body, min(smallResponse, c.limit)); errors.Is(err, io.EOF) {
+	b.Grow(int(min(max(resp.ContentLength, 0), smallResponseSize, c.limit)) + bytes.MinRead)
+	if _, err := io.CopyN(b, resp.Body, min(smallResponseSize, c.limit)); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (t *Transport) waitForDecoding(b *body, req *http.Request, resp *http.Respo
 	} else if format == protobufFormat { // the response to a watch, but not a stream of events
 		return newFormatError()
 	}
-	cost := scan.JSON(b.Bytes())
+	cost := scan.ScanJSON(b.Bytes())
 	if err := t.Limits.checkCost(cost); err != nil {
 		return err
 	}
@@ -168,9 +168,9 @@ func isCheap(req *http.Request, resp *http.Response, text []byte) bool {
 	}
 	var cost scan.Cost
 	if format == protobufFormat {
-		cost, err = scan.Protobuf(text)
+		cost, err = scan.ScanProtobuf(text)
 	} else {
-		cost = scan.JSON(text)
+		cost = scan.ScanJSON(text)
 	}
 	return err == nil && cost.Memory <= smallCost && cost.Depth <= maxDepth
 }

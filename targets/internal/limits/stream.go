@@ -81,7 +81,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	if len(s.unread) == 0 {
 		s.memory.reset()
-		if err := s.next(); err != nil {
+		if err := s.readNext(); err != nil {
 			s.recordEnd(s.hasFailed.Load() || s.req.Context().Err() == nil, err)
 			return 0, err
 		}
@@ -110,9 +110,9 @@ func (s *stream) recordEnd(failed bool, err error) {
 	})
 }
 
-// next reads and checks one event, and waits until it may be decoded.
-func (s *stream) next() error {
-	if s.buffer.Cap() > smallResponse {
+// readNext reads and checks one event, and waits until it may be decoded.
+func (s *stream) readNext() error {
+	if s.buffer.Cap() > smallResponseSize {
 		s.buffer = bytes.Buffer{}
 	}
 	s.buffer.Reset()
@@ -177,7 +177,7 @@ func (s *stream) readJSON() (scan.Event, error) {
 		if _, err := s.in.Peek(1); err != nil && s.buffer.Len() == 0 {
 			return scan.Event{}, err
 		} else if err != nil {
-			return scan.JSONEvent(s.buffer.Bytes(), scanner), nil // the event is incomplete; decoding it will fail
+			return scan.GetJSONEvent(s.buffer.Bytes(), scanner), nil // the event is incomplete; decoding it will fail
 		}
 		text, _ := s.in.Peek(s.in.Buffered()) // cannot fail, because it reads nothing
 		if s.buffer.Len() == 0 {
@@ -194,26 +194,26 @@ func (s *stream) readJSON() (scan.Event, error) {
 		}
 	}
 	s.buffer.WriteByte('\n')
-	return scan.JSONEvent(s.buffer.Bytes(), scanner), nil
+	return scan.GetJSONEvent(s.buffer.Bytes(), scanner), nil
 }
 
-// lengthOfLength is the number of bytes that contain the length of an event in the Protobuf format.
-const lengthOfLength = 4
+// lengthSize is the number of bytes that contain the length of an event in the Protobuf format.
+const lengthSize = 4
 
 // readProtobuf reads the length of an event, and then the event.
 func (s *stream) readProtobuf() (scan.Event, error) {
-	head, err := s.in.Peek(lengthOfLength)
+	head, err := s.in.Peek(lengthSize)
 	if err != nil {
 		return scan.Event{}, err
 	}
-	size := lengthOfLength + int64(binary.BigEndian.Uint32(head))
+	size := lengthSize + int64(binary.BigEndian.Uint32(head))
 	if err := s.checkSize(size); err != nil {
 		return scan.Event{}, err
 	}
 	if _, err := io.CopyN(&s.buffer, s.in, size); err != nil {
 		return scan.Event{}, err
 	}
-	event, err := scan.ProtobufEvent(s.buffer.Bytes()[lengthOfLength:])
+	event, err := scan.ScanProtobufEvent(s.buffer.Bytes()[lengthSize:])
 	event.Bytes = size
 	if err != nil {
 		return event, newValuesError("", err.Error())

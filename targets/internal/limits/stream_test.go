@@ -30,7 +30,7 @@ func openWatch(t *testing.T, transport *Transport, query string) *http.Response 
 func TestStreamDeliversEventsAtOnce(t *testing.T) {
 	body, server := io.Pipe()
 	defer func() { _ = server.Close() }()
-	lines := bufio.NewReader(openWatch(t, newTransport(manyLimits(), http.StatusOK, body), "&resourceVersion=1").Body)
+	lines := bufio.NewReader(openWatch(t, newTransport(newLimits(), http.StatusOK, body), "&resourceVersion=1").Body)
 	for _, sent := range []string{`{"type":"ADDED","object":{"a":"}"}}`, "\n" + `{"type":"MODIFIED","object":{}}`} {
 		go func() { _, _ = io.WriteString(server, sent) }()
 		got := make(chan string, 1)
@@ -68,12 +68,12 @@ func TestStreamLimits(t *testing.T) {
 		"Decoding limits the memory for decoding one event [F3]": {func(l *Limits) { l.Decoding = 10 }, "", added, "Decoding"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, observer := manyLimits(), &fakeObserver{}
+			l, observer := newLimits(), &fakeObserver{}
 			tc.change(&l)
 			transport := newTransport(l, http.StatusOK, strings.NewReader(strings.Repeat(tc.event, 1000)))
 			transport.Clock, transport.Observer = clocktesting.NewFakePassiveClock(time.Now()), observer
 			_, err := io.Copy(io.Discard, openWatch(t, transport, tc.query).Body)
-			wantOption(t, err, tc.want)
+			expectOption(t, err, tc.want)
 			if !errors.Is(observer.ended, err) {
 				t.Errorf("the observer got the error %v, want %v", observer.ended, err)
 			}

@@ -73,7 +73,7 @@ func NewTarget(o Options) *Target {
 // Any other request waits until fewer than Limits.Requests requests are in progress. The caller must call `done` with
 // the response or the error.
 func (t *Target) Wait(req *http.Request) (done func(*http.Response, error), err error) {
-	if !IsWatch(req) {
+	if !isWatch(req) {
 		select {
 		case t.requests <- struct{}{}:
 			return func(*http.Response, error) { <-t.requests }, nil
@@ -121,11 +121,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	timer := time.AfterFunc(t.Timeout, func() { cancel(ErrNoResponse) })
 	defer timer.Stop() // the events of a watch have no time limit
 	req = req.Clone(ctx)
-	restrictFormats(req)
+	filterFormats(req)
 	resp, err := t.Next.RoundTrip(req)
 	if err == nil {
-		limitRetryAfter(resp)
-		err = t.receive(req, resp, cancel)
+		setRetryAfter(resp)
+		err = t.limitResponse(req, resp, cancel)
 	}
 	if err != nil {
 		if errors.Is(context.Cause(ctx), ErrNoResponse) && !budget.IsExhausted(err) {
@@ -137,10 +137,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// receive replaces the body of a response by one that is within the limits. The new body calls `cancel` when the target
-// has sent everything, or when the client ends the watch.
-func (t *Transport) receive(req *http.Request, resp *http.Response, cancel context.CancelCauseFunc) error {
-	if IsWatch(req) && resp.StatusCode == http.StatusOK {
+// limitResponse replaces the body of a response by one that is within the limits. The new body calls `cancel` when the
+// target has sent everything, or when the client ends the watch.
+func (t *Transport) limitResponse(req *http.Request, resp *http.Response, cancel context.CancelCauseFunc) error {
+	if isWatch(req) && resp.StatusCode == http.StatusOK {
 		return t.startStream(req, resp, cancel)
 	}
 	defer cancel(nil)
@@ -150,14 +150,14 @@ func (t *Transport) receive(req *http.Request, resp *http.Response, cancel conte
 	return t.readResponse(req, resp, cancel) // including a response to a watch that contains no events: client-go reads it completely
 }
 
-// IsWatch reports whether a request opens a watch.
-func IsWatch(req *http.Request) bool {
+// isWatch reports whether a request opens a watch.
+func isWatch(req *http.Request) bool {
 	query := req.URL.Query()
 	return query.Get("watch") == "true" || query.Get("watch") == "1"
 }
 
-// limitRetryAfter limits how long client-go waits before it sends a request again.
-func limitRetryAfter(resp *http.Response) {
+// setRetryAfter limits how long client-go waits before it sends a request again.
+func setRetryAfter(resp *http.Response) {
 	if after := resp.Header.Get("Retry-After"); after != "" && after != "0" {
 		resp.Header.Set("Retry-After", "1")
 	}

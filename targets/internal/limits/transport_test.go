@@ -47,21 +47,21 @@ func newTransport(l Limits, status int, body io.Reader) *Transport {
 	}
 }
 
-// manyLimits returns limits that no test exceeds by accident.
-func manyLimits() Limits {
+// newLimits returns limits that no test exceeds by accident.
+func newLimits() Limits {
 	return Limits{
 		Object: 8 << 20, Page: 8 << 20, List: 64 << 20, Discovery: 8 << 20, Reading: 32 << 20, Decoding: 96 << 20,
 		WatchObjects: 20_000, WatchEvents: 1000, WatchBytes: 4 << 20,
 	}
 }
 
-// endless is the body of a response that never ends. A hostile server may send such a body.
-type endless struct{}
+// endlessReader is the body of a response that never ends. A hostile server may send such a body.
+type endlessReader struct{}
 
-func (endless) Read(p []byte) (int, error) { return len(p), nil }
+func (endlessReader) Read(p []byte) (int, error) { return len(p), nil }
 
-// wantOption requires an Error that names the option that sets the limit.
-func wantOption(t *testing.T, err error, option string) {
+// expectOption requires an Error that names the option that sets the limit.
+func expectOption(t *testing.T, err error, option string) {
 	t.Helper()
 	over, ok := errors.AsType[*Error](err)
 	if !ok || over.Option != option || !strings.Contains(err.Error(), "targets.Limits."+option+" or the flag "+GetFlag(option)+" raises this limit") {
@@ -69,15 +69,15 @@ func wantOption(t *testing.T, err error, option string) {
 	}
 }
 
-func wantUnused(t *testing.T, b *budget.Budget) {
+func expectUnused(t *testing.T, b *budget.Budget) {
 	t.Helper()
 	if used, _ := b.GetUsage(); used != 0 {
 		t.Errorf("%d bytes of the budget are in use, want 0", used)
 	}
 }
 
-// TestEndlessResponses checks that a single response cannot fill the memory of the deployer.
-func TestEndlessResponses(t *testing.T) {
+// TestEndlessResponsesAreRejected checks that a single response cannot fill the memory of the deployer.
+func TestEndlessResponsesAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct{ method, url, option string }{
 		"Discovery limits the groups [F2]":                    {http.MethodGet, "/apis", "Discovery"},
 		"Discovery limits the groups below a path [F2]":       {http.MethodGet, "/clusters/a/api", "Discovery"},
@@ -102,17 +102,17 @@ func TestEndlessResponses(t *testing.T) {
 			if strings.HasSuffix(tc.url, "watch=true") {
 				status = http.StatusAccepted
 			}
-			transport := newTransport(manyLimits(), status, endless{})
+			transport := newTransport(newLimits(), status, endlessReader{})
 			resp, err := transport.RoundTrip(httptest.NewRequest(tc.method, tc.url, http.NoBody))
 			if err == nil {
 				_, err = io.Copy(io.Discard, resp.Body)
 			}
-			wantOption(t, err, tc.option)
-			wantUnused(t, transport.Memory.Reading)
+			expectOption(t, err, tc.option)
+			expectUnused(t, transport.Memory.Reading)
 		})
 	}
 	t.Run("truncates an error response [F2]", func(t *testing.T) {
-		resp, err := newTransport(manyLimits(), http.StatusConflict, endless{}).RoundTrip(httptest.NewRequest(http.MethodPatch, "/api/v1/namespaces/a", http.NoBody))
+		resp, err := newTransport(newLimits(), http.StatusConflict, endlessReader{}).RoundTrip(httptest.NewRequest(http.MethodPatch, "/api/v1/namespaces/a", http.NoBody))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,9 +122,9 @@ func TestEndlessResponses(t *testing.T) {
 	})
 }
 
-// TestMemoryForDecoding checks that a response counts against the budget for decoding until the call has ended, and not
-// only until the body has been read.
-func TestMemoryForDecoding(t *testing.T) {
+// TestDecodingWaitsForMemory checks that a response counts against the budget for decoding until the call has ended,
+// and not only until the body has been read.
+func TestDecodingWaitsForMemory(t *testing.T) {
 	text := `{"kind":"ConfigMap","items":[` + strings.Repeat(`{"a":{}},`, 5000) + `{}]}`
 	send := func(ctx context.Context, target *Target) error {
 		transport := newTransport(target.Limits, http.StatusOK, strings.NewReader(text))
@@ -140,7 +140,7 @@ func TestMemoryForDecoding(t *testing.T) {
 		return resp.Body.Close()
 	}
 	newTarget := func(decoding int64) *Target {
-		l := manyLimits()
+		l := newLimits()
 		l.Decoding = decoding
 		return newTransport(l, 0, nil).Target
 	}
@@ -154,14 +154,14 @@ func TestMemoryForDecoding(t *testing.T) {
 			t.Errorf("%d bytes are in use for %d bytes of text that may still be decoded", used, len(text))
 		}
 		reservation.Release()
-		wantUnused(t, target.Memory.Decoding)
+		expectUnused(t, target.Memory.Decoding)
 	})
 	t.Run("memory is in use for a while without a Reservation [F2]", func(t *testing.T) {
 		target := newTarget(96 << 20)
 		if err := send(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() bool { used, _ := target.Memory.Decoding.GetUsage(); return used == 0 })
+		waitUntil(t, func() bool { used, _ := target.Memory.Decoding.GetUsage(); return used == 0 })
 	})
 	t.Run("memory in use makes the next response wait, and its call can be canceled [F2]", func(t *testing.T) {
 		target := newTarget(5 << 20)
@@ -180,7 +180,7 @@ func TestMemoryForDecoding(t *testing.T) {
 		}
 	})
 	t.Run("never exceeds the budget for a single response [F2]", func(t *testing.T) {
-		wantOption(t, send(t.Context(), newTarget(1<<20)), "Decoding")
+		expectOption(t, send(t.Context(), newTarget(1<<20)), "Decoding")
 	})
 }
 
@@ -190,7 +190,7 @@ func TestTimeout(t *testing.T) {
 	for name, query := range map[string]string{"ends a request without a response": "", "ends a watch without a response": "?watch=true"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				transport := newTransport(manyLimits(), http.StatusOK, nil)
+				transport := newTransport(newLimits(), http.StatusOK, nil)
 				transport.Next = roundTripperFunc(func(req *http.Request) (*http.Response, error) {
 					<-req.Context().Done()
 					return nil, req.Context().Err()
@@ -203,11 +203,11 @@ func TestTimeout(t *testing.T) {
 	}
 	t.Run("ends a large response whose rest does not arrive", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			transport := newTransport(manyLimits(), http.StatusOK, nil)
+			transport := newTransport(newLimits(), http.StatusOK, nil)
 			transport.Next = roundTripperFunc(func(req *http.Request) (*http.Response, error) {
 				body, server := io.Pipe()
 				go func() {
-					_, _ = server.Write(make([]byte, smallResponse+1))
+					_, _ = server.Write(make([]byte, smallResponseSize+1))
 					<-req.Context().Done()
 					_ = server.CloseWithError(req.Context().Err())
 				}()
@@ -218,13 +218,13 @@ func TestTimeout(t *testing.T) {
 			if took := time.Since(start); !errors.Is(err, errSlow) || took != largeResponseTime {
 				t.Errorf("got the error %v after %s, want %v after %s", err, took, errSlow, largeResponseTime)
 			}
-			wantUnused(t, transport.Memory.Reading)
+			expectUnused(t, transport.Memory.Reading)
 		})
 	})
 	t.Run("does not end an open watch", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			body, server := io.Pipe()
-			resp := openWatch(t, newTransport(manyLimits(), http.StatusOK, body), "")
+			resp := openWatch(t, newTransport(newLimits(), http.StatusOK, body), "")
 			go func() {
 				<-time.After(time.Hour) // of the synctest bubble
 				_, _ = io.WriteString(server, `{"type":"ADDED"}`)
@@ -237,8 +237,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// eventually waits until the condition is true.
-func eventually(t *testing.T, condition func() bool) {
+// waitUntil waits until the condition is true.
+func waitUntil(t *testing.T, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

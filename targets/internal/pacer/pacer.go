@@ -16,15 +16,15 @@ import (
 const (
 	// shortWatch is the duration after which a watch counts as successful, however it ends.
 	shortWatch = 30 * time.Second
-	// firstWatchPause is the pause after a watch that failed before shortWatch had passed. The pause doubles after each
-	// further failure, up to mostWatchPause.
-	firstWatchPause = time.Second
-	mostWatchPause  = 30 * time.Second
-	// watchStarts is how often a watch may be opened in quick succession, regardless of how it ends. After that, it may
+	// minWatchPause is the pause after a watch that failed before shortWatch had passed. The pause doubles after each
+	// further failure, up to maxWatchPause.
+	minWatchPause = time.Second
+	maxWatchPause = 30 * time.Second
+	// watchBurst is how often a watch may be opened in quick succession, regardless of how it ends. After that, it may
 	// be opened once per second.
-	watchStarts = 30
-	// watchesKnown is the maximum number of watches that a Pacer remembers.
-	watchesKnown = 2000
+	watchBurst = 30
+	// maxWatches is the maximum number of watches that a Pacer remembers.
+	maxWatches = 2000
 )
 
 // Pacer delays watches that repeatedly end early. It is needed because client-go does not always wait before it opens a
@@ -42,7 +42,7 @@ type pace struct {
 }
 
 // New returns an empty Pacer.
-func New() *Pacer { return &Pacer{watches: lru.New(watchesKnown)} }
+func New() *Pacer { return &Pacer{watches: lru.New(maxWatches)} }
 
 // GetKey returns an identifier of a watch. It depends on the objects that the request watches, but not on options such
 // as resourceVersion and timeoutSeconds.
@@ -60,20 +60,20 @@ func (p *Pacer) getPace(watch string) *pace {
 			return it
 		}
 	}
-	it := &pace{starts: rate.NewLimiter(1, watchStarts)}
+	it := &pace{starts: rate.NewLimiter(1, watchBurst)}
 	p.watches.Add(watch, it)
 	return it
 }
 
-// reserve returns how long the caller must wait before it opens the watch.
-func (p *Pacer) reserve(watch string, now time.Time) time.Duration {
+// getDelay returns how long the caller must wait before it opens the watch.
+func (p *Pacer) getDelay(watch string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	it := p.getPace(watch)
 	return max(it.next.Sub(now), it.starts.ReserveN(now, 1).DelayFrom(now), 0)
 }
 
-// RecordEnd records the end of a watch. The argument `failed` must be false if the client ended the watch.
+// RecordEnd records the end of a watch. If the client ended the watch, failed must be false.
 func (p *Pacer) RecordEnd(watch string, began, now time.Time, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,14 +82,14 @@ func (p *Pacer) RecordEnd(watch string, began, now time.Time, failed bool) {
 	case now.Sub(began) >= shortWatch:
 		it.pause = 0
 	case failed:
-		it.pause = min(max(2*it.pause, firstWatchPause), mostWatchPause)
+		it.pause = min(max(2*it.pause, minWatchPause), maxWatchPause)
 		it.next = now.Add(it.pause)
 	}
 }
 
 // Wait waits until the watch may be opened.
 func (p *Pacer) Wait(ctx context.Context, watch string, now time.Time) error {
-	pause := p.reserve(watch, now)
+	pause := p.getDelay(watch, now)
 	if pause == 0 {
 		return nil
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestPacer checks that a watch is opened at most 100 times a minute, regardless of how it ends. It also checks that
-// working watches are not delayed.
-func TestPacer(t *testing.T) {
+// TestPacerDelaysFailingWatches checks that a watch is opened at most 100 times a minute, regardless of how it ends. It
+// also checks that working watches are not delayed.
+func TestPacerDelaysFailingWatches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		life   time.Duration
 		failed bool
@@ -26,7 +26,7 @@ func TestPacer(t *testing.T) {
 			start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			now, opened := start, 0
 			for now.Sub(start) < time.Minute {
-				now = now.Add(p.reserve("w", now))
+				now = now.Add(p.getDelay("w", now))
 				if now.Sub(start) >= time.Minute {
 					break
 				}

@@ -12,13 +12,13 @@ import (
 // list; and for each byte of the text. The numbers were measured with unstructured and typed objects. Decoding stores a
 // text up to three times.
 const (
-	costOfJSONObject = 350
-	costOfJSONValue  = 64
-	costOfJSONByte   = 3
+	jsonObjectCost = 350
+	jsonValueCost  = 64
+	jsonByteCost   = 3
 )
 
-// JSONScanner scans JSON part by part. It does not check the syntax. If the text is not JSON, the decoder fails, and
-// does not use more memory than the scanner estimates.
+// JSONScanner scans ScanJSON part by part. It does not check the syntax. If the text is not ScanJSON, the decoder
+// fails, and does not use more memory than the scanner estimates.
 type JSONScanner struct {
 	// Bytes is the number of bytes scanned.
 	Bytes int64
@@ -28,8 +28,8 @@ type JSONScanner struct {
 	isQuoted, isEscaped bool
 }
 
-// JSON scans a whole text. A client may also decode what follows the outermost object.
-func JSON(text []byte) Cost {
+// ScanJSON scans a whole text. A client may also decode what follows the outermost object.
+func ScanJSON(text []byte) Cost {
 	s := JSONScanner{}
 	for len(text) > 0 {
 		n, _ := s.Scan(text)
@@ -38,8 +38,8 @@ func JSON(text []byte) Cost {
 	return s.GetCost()
 }
 
-// JSONEvent returns the event of a watch that has been scanned. The argument `text` is the event.
-func JSONEvent(text []byte, s *JSONScanner) Event {
+// GetJSONEvent returns the event of a watch with the given text, which has been scanned.
+func GetJSONEvent(text []byte, s *JSONScanner) Event {
 	var event struct {
 		Type string `json:"type"`
 	}
@@ -51,7 +51,7 @@ func JSONEvent(text []byte, s *JSONScanner) Event {
 
 // GetCost returns the cost of decoding the parts that have been scanned.
 func (s *JSONScanner) GetCost() Cost {
-	return Cost{Memory: s.Bytes*costOfJSONByte + s.objects*costOfJSONObject + s.values*costOfJSONValue, Depth: s.maxDepth}
+	return Cost{Memory: s.Bytes*jsonByteCost + s.objects*jsonObjectCost + s.values*jsonValueCost, Depth: s.maxDepth}
 }
 
 // Scan scans the next part of the text, up to the end of the outermost object. It returns the number of bytes that it

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestJSONEvent checks that an event has the type that the decoder returns, however the server splits the event.
-func TestJSONEvent(t *testing.T) {
+// TestGetJSONEvent checks that an event has the type that the decoder returns, however the server splits the event.
+func TestGetJSONEvent(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"type":"ERROR","object":{"type":"ADDED"}}`:       "ERROR",
 		`{"object":{"type":"ADDED"}, "type" : "ERROR"}`:    "ERROR",
@@ -29,15 +29,15 @@ func TestJSONEvent(t *testing.T) {
 				n, ended := s.Scan([]byte(rest[:min(size, len(rest))]))
 				rest, end = rest[n:], ended
 			}
-			if got := JSONEvent([]byte(text), &s); !end || got.Bytes != int64(len(text)) || got.Type != want {
+			if got := GetJSONEvent([]byte(text), &s); !end || got.Bytes != int64(len(text)) || got.Type != want {
 				t.Errorf("%s in parts of %d bytes: end %t, %+v, want the type %q", text, size, end, got, want)
 			}
 		}
 	}
 }
 
-// TestJSONEnd checks that Scan stops at the end of the outermost object, whatever its strings contain.
-func TestJSONEnd(t *testing.T) {
+// TestJSONScannerFindsTheEnd checks that Scan stops at the end of the outermost object, whatever its strings contain.
+func TestJSONScannerFindsTheEnd(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"a":"}"}`, `{"a":{"b":"}\\"},"c":"\\\"}"}`, `{"a":["\"]}","\\",[{}]]}`, `{"a":{"b":"\u007d\\\"}"}}`,
 	} {
@@ -48,21 +48,21 @@ func TestJSONEnd(t *testing.T) {
 	}
 }
 
-// TestJSONCost checks that the cost counts objects, values and bytes, but not the content of strings.
-func TestJSONCost(t *testing.T) {
+// TestScanJSONEstimatesCost checks that the cost counts objects, values and bytes, but not the content of strings.
+func TestScanJSONEstimatesCost(t *testing.T) {
 	text := `{"a":{"b":"[{,:\"{"},"c":[1,2]}`
-	want := Cost{Memory: int64(len(text)*costOfJSONByte + 2*costOfJSONObject + 6*costOfJSONValue), Depth: 2}
-	if got := JSON([]byte(text)); got != want {
+	want := Cost{Memory: int64(len(text)*jsonByteCost + 2*jsonObjectCost + 6*jsonValueCost), Depth: 2}
+	if got := ScanJSON([]byte(text)); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// BenchmarkJSON reads a response that contains a typical object.
-func BenchmarkJSON(b *testing.B) {
+// BenchmarkScanJSON reads a response that contains a typical object.
+func BenchmarkScanJSON(b *testing.B) {
 	text := []byte(`{"metadata":{"name":"a","labels":{"app":"race"},"uid":"9374b5e4-4d2e-419c-bef0-9513cb4a5738"},"data":{"settings.yaml":"` +
 		strings.Repeat(`key: value\n`, 20) + `","name":"item-03-00"}}`)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		JSON(text)
+		ScanJSON(text)
 	}
 }

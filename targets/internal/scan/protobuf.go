@@ -13,23 +13,23 @@ import (
 // These constants are the maximum memory, in bytes, that decoding takes for each field of the metadata, such as a label
 // or an owner reference; for each byte; and in addition for each byte of a Status.
 const (
-	costOfField      = 512
-	costOfByte       = 16
-	costOfStatusByte = 256
+	fieldCost      = 512
+	byteCost       = 16
+	statusByteCost = 256
 )
 
 // prefix marks an encoded object.
 var prefix = []byte("k8s\x00")
 
-// ErrFormat is returned for everything except the metadata of an object and a Status. All other kinds are refused,
+// errFormat is returned for everything except the metadata of an object and a Status. All other kinds are refused,
 // because a message of two bytes may take hundreds of bytes of memory, and only the kind determines which bytes are
 // messages.
-var ErrFormat = errors.New("is not a valid encoding of the metadata of an object or of a Status")
+var errFormat = errors.New("is not a valid encoding of the metadata of an object or of a Status")
 
-// ProtobufEvent scans an event of a watch in the Protobuf encoding of Kubernetes. The event is a message of type
-// metav1.WatchEvent. The cost includes decoding fieldsV1, which is JSON, from managedFields.
-func ProtobufEvent(text []byte) (Event, error) {
-	e := Event{Bytes: int64(len(text)), Cost: Cost{Memory: int64(len(text)) * costOfByte}}
+// ScanProtobufEvent scans an event of a watch in the Protobuf encoding of Kubernetes. The event is a message of type
+// metav1.WatchEvent. The cost includes decoding fieldsV1, which is ScanJSON, from managedFields.
+func ScanProtobufEvent(text []byte) (Event, error) {
+	e := Event{Bytes: int64(len(text)), Cost: Cost{Memory: int64(len(text)) * byteCost}}
 	err := eachField(text, func(field int, value []byte) error {
 		switch field {
 		case 1: // type
@@ -42,10 +42,10 @@ func ProtobufEvent(text []byte) (Event, error) {
 	return e, err
 }
 
-// Protobuf scans an object in the Protobuf encoding of Kubernetes. The object is a message of type runtime.Unknown
+// ScanProtobuf scans an object in the Protobuf encoding of Kubernetes. The object is a message of type runtime.Unknown
 // after a prefix of four bytes.
-func Protobuf(text []byte) (Cost, error) {
-	c := Cost{Memory: int64(len(text)) * costOfByte}
+func ScanProtobuf(text []byte) (Cost, error) {
+	c := Cost{Memory: int64(len(text)) * byteCost}
 	err := c.addObject(text)
 	return c, err
 }
@@ -54,7 +54,7 @@ func Protobuf(text []byte) (Cost, error) {
 func (c *Cost) addObject(text []byte) error {
 	text, found := bytes.CutPrefix(text, prefix)
 	if !found {
-		return ErrFormat
+		return errFormat
 	}
 	var gvk metav1.TypeMeta
 	err := eachField(text, func(field int, value []byte) (err error) {
@@ -72,10 +72,10 @@ func (c *Cost) addObject(text []byte) error {
 	case gvk == metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}:
 		return nil
 	case gvk == metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}:
-		c.Memory += int64(len(text)) * costOfStatusByte
+		c.Memory += int64(len(text)) * statusByteCost
 		return nil
 	}
-	return ErrFormat
+	return errFormat
 }
 
 // parseTypeMeta decodes a runtime.TypeMeta. Fields that the message does not contain keep their values in `before`.
@@ -99,7 +99,7 @@ func (c *Cost) addMetadata(object []byte) error {
 			return nil
 		}
 		return eachField(value, func(field int, value []byte) error {
-			c.Memory += costOfField
+			c.Memory += fieldCost
 			if field != 17 { // managedFields
 				return nil
 			}
@@ -114,18 +114,18 @@ func (c *Cost) addManagedFields(field int, value []byte) error {
 		return nil
 	}
 	return eachField(value, func(_ int, text []byte) error {
-		fields := JSON(text)
+		fields := ScanJSON(text)
 		c.Memory, c.Depth = c.Memory+fields.Memory, max(c.Depth, fields.Depth)
 		return nil
 	})
 }
 
-// eachField calls f for each field of a message. The argument `value` is empty if the field is a number.
+// eachField calls f for each field of a message. If the field is a number, value is empty.
 func eachField(message []byte, f func(field int, value []byte) error) error {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)
 		if n < 0 || kind == protowire.StartGroupType {
-			return ErrFormat
+			return errFormat
 		}
 		message = message[n:]
 		var value []byte
@@ -135,7 +135,7 @@ func eachField(message []byte, f func(field int, value []byte) error) error {
 			n = protowire.ConsumeFieldValue(field, kind, message)
 		}
 		if n < 0 {
-			return ErrFormat
+			return errFormat
 		}
 		message = message[n:]
 		if err := f(int(field), value); err != nil {

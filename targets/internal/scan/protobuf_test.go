@@ -38,8 +38,8 @@ func encode(t testing.TB, obj kruntime.Object) []byte {
 	return out.Bytes()
 }
 
-// event returns an event with an encoded object.
-func event(t testing.TB, kind string, raw []byte) []byte {
+// encodeEvent returns an event with an encoded object.
+func encodeEvent(t testing.TB, kind string, raw []byte) []byte {
 	t.Helper()
 	text, err := (&metav1.WatchEvent{Type: kind, Object: kruntime.RawExtension{Raw: raw}}).Marshal()
 	if err != nil {
@@ -48,8 +48,8 @@ func event(t testing.TB, kind string, raw []byte) []byte {
 	return text
 }
 
-// unknown returns an encoded object of a kind.
-func unknown(t testing.TB, version, kind string, raw []byte) []byte {
+// encodeUnknown returns an encoded object of a kind.
+func encodeUnknown(t testing.TB, version, kind string, raw []byte) []byte {
 	t.Helper()
 	text, err := (&kruntime.Unknown{TypeMeta: kruntime.TypeMeta{APIVersion: version, Kind: kind}, Raw: raw}).Marshal()
 	if err != nil {
@@ -58,7 +58,7 @@ func unknown(t testing.TB, version, kind string, raw []byte) []byte {
 	return append([]byte("k8s\x00"), text...)
 }
 
-func metadata() *metav1.PartialObjectMetadata {
+func newMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -68,60 +68,60 @@ func metadata() *metav1.PartialObjectMetadata {
 	}
 }
 
-func TestProtobufEvent(t *testing.T) {
-	raw := encode(t, metadata())
-	text := event(t, "MODIFIED", raw)
+func TestScanProtobufEvent(t *testing.T) {
+	raw := encode(t, newMetadata())
+	text := encodeEvent(t, "MODIFIED", raw)
 	t.Run("counts the fields and bytes of metadata, and the depth of managedFields", func(t *testing.T) {
-		least := int64(8*costOfField + len(text)*costOfByte)
-		if got, err := ProtobufEvent(text); err != nil || got.Type != "MODIFIED" || got.Memory < least || got.Memory > 4*least || got.Depth != 2 {
+		least := int64(8*fieldCost + len(text)*byteCost)
+		if got, err := ScanProtobufEvent(text); err != nil || got.Type != "MODIFIED" || got.Memory < least || got.Memory > 4*least || got.Depth != 2 {
 			t.Errorf("got %+v, %v, want the type MODIFIED, a memory of at least %d and the depth 2", got, err, least)
 		}
 	})
 	t.Run("counts the bytes of a Status", func(t *testing.T) {
 		status := encode(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone", Code: 410})
-		least := int64((len(status) - len(prefix)) * costOfStatusByte)
-		if got, err := ProtobufEvent(event(t, "ERROR", status)); err != nil || got.Type != "ERROR" || got.Memory < least {
+		least := int64((len(status) - len(prefix)) * statusByteCost)
+		if got, err := ScanProtobufEvent(encodeEvent(t, "ERROR", status)); err != nil || got.Type != "ERROR" || got.Memory < least {
 			t.Errorf("got %+v, %v, want the type ERROR and a memory of at least %d", got, err, least)
 		}
 	})
 	t.Run("returns the last type, like the decoder", func(t *testing.T) {
-		if got, err := ProtobufEvent(append(text, event(t, "ERROR", raw)...)); err != nil || got.Type != "ERROR" {
+		if got, err := ScanProtobufEvent(append(text, encodeEvent(t, "ERROR", raw)...)); err != nil || got.Type != "ERROR" {
 			t.Errorf("got %+v, %v, want the type ERROR", got, err)
 		}
 	})
 }
 
-// TestProtobufRefusesOtherFormats checks that everything except metadata and a Status is refused.
-func TestProtobufRefusesOtherFormats(t *testing.T) {
-	raw := encode(t, metadata())
+// TestScanProtobufRejectsOtherFormats checks that everything except metadata and a Status is refused.
+func TestScanProtobufRejectsOtherFormats(t *testing.T) {
+	raw := encode(t, newMetadata())
 	for name, text := range map[string][]byte{
 		"another kind [F2]":                encode(t, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}),
-		"a list [F2]":                      unknown(t, "meta.k8s.io/v1", "PartialObjectMetadataList", nil),
-		"a kind of another version [F2]":   unknown(t, "meta.k8s.io/v1beta1", "PartialObjectMetadata", nil),
-		"no kind [F2]":                     unknown(t, "", "", nil),
-		"a second kind [F2]":               append(bytes.Clone(raw), unknown(t, "", "List", nil)[4:]...),
+		"a list [F2]":                      encodeUnknown(t, "meta.k8s.io/v1", "PartialObjectMetadataList", nil),
+		"a kind of another version [F2]":   encodeUnknown(t, "meta.k8s.io/v1beta1", "PartialObjectMetadata", nil),
+		"no kind [F2]":                     encodeUnknown(t, "", "", nil),
+		"a second kind [F2]":               append(bytes.Clone(raw), encodeUnknown(t, "", "List", nil)[4:]...),
 		"JSON [F2]":                        []byte(`{"type":"ADDED"}`),
 		"no prefix [F2]":                   raw[4:],
 		"a part of an object [F2]":         raw[:len(raw)-1],
 		"a group [F2]":                     protowire.AppendTag(bytes.Clone(raw), 9, protowire.StartGroupType),
 		"a length beyond the end [F2]":     append(bytes.Clone(raw), 0x12, 0xff, 0xff, 0xff, 0x7f),
 		"a field number out of range [F2]": append(bytes.Clone(raw), 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0),
-		"metadata that ends early [F2]":    unknown(t, "meta.k8s.io/v1", "PartialObjectMetadata", []byte{0x0a, 0x02, 0x0a, 0x05}),
+		"metadata that ends early [F2]":    encodeUnknown(t, "meta.k8s.io/v1", "PartialObjectMetadata", []byte{0x0a, 0x02, 0x0a, 0x05}),
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
-			if _, err := Protobuf(text); !errors.Is(err, ErrFormat) {
+			if _, err := ScanProtobuf(text); !errors.Is(err, errFormat) {
 				t.Errorf("got the error %v, want ErrFormat", err)
 			}
-			if _, err := ProtobufEvent(event(t, "ADDED", text)); !errors.Is(err, ErrFormat) {
+			if _, err := ScanProtobufEvent(encodeEvent(t, "ADDED", text)); !errors.Is(err, errFormat) {
 				t.Errorf("got the error %v for an event, want ErrFormat", err)
 			}
 		})
 	}
 }
 
-// TestProtobufMemory decodes events that take as much memory as possible. The estimate must be at least the memory that
-// the decoders of client-go allocate.
-func TestProtobufMemory(t *testing.T) {
+// TestScanProtobufEstimatesMemory decodes events that take as much memory as possible. The estimate must be at least
+// the memory that the decoders of client-go allocate.
+func TestScanProtobufEstimatesMemory(t *testing.T) {
 	const size = 300_000
 	fill := func(part ...byte) []byte { return bytes.Repeat(part, size/len(part)) }
 	field := func(number protowire.Number, value []byte) []byte {
@@ -135,7 +135,7 @@ func TestProtobufMemory(t *testing.T) {
 		return out
 	}
 	meta := func(content []byte) []byte {
-		return unknown(t, "meta.k8s.io/v1", "PartialObjectMetadata", field(1, content))
+		return encodeUnknown(t, "meta.k8s.io/v1", "PartialObjectMetadata", field(1, content))
 	}
 	for name, raw := range map[string][]byte{
 		"labels [F2]":               meta(labels(11)),
@@ -155,31 +155,31 @@ func TestProtobufMemory(t *testing.T) {
 		"fields of a manager [F2]":  meta(field(17, fill(0x3a, 0))),
 		"a long annotation [F2]":    meta(field(12, append(field(1, []byte("a")), field(2, bytes.Repeat([]byte("x"), size))...))),
 		"unknown fields [F2]":       meta(fill(0xfa, 0x7f, 0)),
-		"causes [F2]":               unknown(t, "v1", "Status", field(5, fill(0x22, 0))),
-		"details [F2]":              unknown(t, "v1", "Status", fill(0x2a, 0)),
-		"names in a Status [F2]":    unknown(t, "v1", "Status", fill(0x12, 2, 'x', 'x')),
-		"metadata of a Status [F2]": unknown(t, "v1", "Status", fill(0x0a, 0)),
+		"causes [F2]":               encodeUnknown(t, "v1", "Status", field(5, fill(0x22, 0))),
+		"details [F2]":              encodeUnknown(t, "v1", "Status", fill(0x2a, 0)),
+		"names in a Status [F2]":    encodeUnknown(t, "v1", "Status", fill(0x12, 2, 'x', 'x')),
+		"metadata of a Status [F2]": encodeUnknown(t, "v1", "Status", fill(0x0a, 0)),
 		"repeated objects [F2]":     append(meta(nil), bytes.Repeat(field(2, nil), size/2)...),
 		"kinds [F2]":                append(meta(nil), bytes.Repeat(field(1, field(1, []byte("meta.k8s.io/v1"))), size/18)...),
 		"fields as JSON [F2]":       meta(field(17, field(7, field(1, []byte("{"+strings.Repeat(`"":{},`, size/6)+`"":{}}`))))),
 		"deep fields [F2]":          meta(field(17, field(7, field(1, []byte(strings.Repeat(`{"":`, 2000)+"1"+strings.Repeat("}", 2000)))))),
 	} {
 		t.Run("estimates enough memory for "+name, func(t *testing.T) {
-			text := event(t, "ADDED", raw)
-			estimated, err := ProtobufEvent(text)
+			text := encodeEvent(t, "ADDED", raw)
+			estimated, err := ScanProtobufEvent(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := memoryOf(t, text); got > estimated.Memory {
+			if got := getMemory(t, text); got > estimated.Memory {
 				t.Errorf("decoding %d bytes took %d bytes of memory, the estimate is %d", len(text), got, estimated.Memory)
 			}
 		})
 	}
 }
 
-// memoryOf decodes an event as a metadata client does, and its managedFields as a watch does. It returns the allocated
+// getMemory decodes an event as a metadata client does, and its managedFields as a watch does. It returns the allocated
 // memory in bytes.
-func memoryOf(t *testing.T, text []byte) int64 {
+func getMemory(t *testing.T, text []byte) int64 {
 	t.Helper()
 	info, found := kruntime.SerializerInfoForMediaType(metainternal.Codecs.SupportedMediaTypes(), "application/vnd.kubernetes.protobuf")
 	if !found {
@@ -209,13 +209,13 @@ func memoryOf(t *testing.T, text []byte) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // a small number
 }
 
-// FuzzProtobufEvent checks that ProtobufEvent agrees with the decoder about the type of an event and the kind of its
-// object, and that it never panics.
-func FuzzProtobufEvent(f *testing.F) {
-	f.Add(event(f, "ADDED", encode(f, metadata())))
-	f.Add(event(f, "ERROR", encode(f, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone"})))
+// FuzzScanProtobufEvent checks that ScanProtobufEvent agrees with the decoder about the type of an event and the kind
+// of its object, and that it never panics.
+func FuzzScanProtobufEvent(f *testing.F) {
+	f.Add(encodeEvent(f, "ADDED", encode(f, newMetadata())))
+	f.Add(encodeEvent(f, "ERROR", encode(f, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "gone"})))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		scanned, err := ProtobufEvent(text)
+		scanned, err := ScanProtobufEvent(text)
 		if err != nil {
 			return
 		}

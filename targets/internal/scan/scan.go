@@ -8,7 +8,7 @@ package scan
 type Cost struct {
 	// Memory is the maximum memory that decoding takes, in bytes.
 	Memory int64
-	// Depth is the maximum nesting depth of JSON values.
+	// Depth is the maximum nesting depth of ScanJSON values.
 	Depth int
 }
 

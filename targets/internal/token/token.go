@@ -40,27 +40,27 @@ type Source struct {
 	clk clock.PassiveClock
 	o   Options
 
-	mu      sync.Mutex
-	turn    chan struct{} // contains an element while a token is being created
-	current string
-	renew   time.Time // the time at which a new token is created
-	expires time.Time
+	mu         sync.Mutex
+	creating   chan struct{} // contains an element while a token is being created
+	current    string
+	renewTime  time.Time // the time at which a new token is created
+	expiryTime time.Time
 }
 
 // New returns a source that creates tokens with c.
 func New(c client.Client, clk clock.PassiveClock, o Options) *Source {
-	return &Source{c: c, clk: clk, o: o, turn: make(chan struct{}, 1)}
+	return &Source{c: c, clk: clk, o: o, creating: make(chan struct{}, 1)}
 }
 
-// Token returns a valid token. After four fifths of the lifetime of the current token, it creates a new token. If this
-// fails, Token returns the current token until that token expires.
-func (s *Source) Token(ctx context.Context) (string, error) {
+// GetToken returns a valid token. After four fifths of the lifetime of the current token, it creates a new token. If
+// this fails, GetToken returns the current token until that token expires.
+func (s *Source) GetToken(ctx context.Context) (string, error) {
 	if token, fresh := s.GetCurrent(); fresh {
 		return token, nil
 	}
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.creating <- struct{}{}:
+		defer func() { <-s.creating }()
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
@@ -81,10 +81,10 @@ func (s *Source) GetCurrent() (token string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clk.Now()
-	if s.current == "" || !now.Before(s.expires) {
+	if s.current == "" || !now.Before(s.expiryTime) {
 		return "", false
 	}
-	return s.current, now.Before(s.renew)
+	return s.current, now.Before(s.renewTime)
 }
 
 // Forget discards a token that a server has refused, so that the next call of Token creates a new token. If the refused
@@ -119,8 +119,8 @@ func (s *Source) create(ctx context.Context) (string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current, s.expires = token, expires
-	s.renew = now.Add(expires.Sub(now) * 4 / 5)
+	s.current, s.expiryTime = token, expires
+	s.renewTime = now.Add(expires.Sub(now) * 4 / 5)
 	return token, nil
 }
 
@@ -129,14 +129,14 @@ func (s *Source) create(ctx context.Context) (string, error) {
 // audience of the target. This shows that the API server already knows the service account. The second checks that the
 // API server rejects the token for its own audience.
 func (s *Source) checkForeign(ctx context.Context, token string) error {
-	forTarget, err := s.reviewToken(ctx, token, s.o.Audience)
+	forTarget, err := s.isTokenValid(ctx, token, s.o.Audience)
 	if err != nil {
 		return err
 	}
 	if !forTarget {
 		return fmt.Errorf("review token of ServiceAccount %s: it is not valid yet", s.o.Account)
 	}
-	here, err := s.reviewToken(ctx, token, nil)
+	here, err := s.isTokenValid(ctx, token, nil)
 	if err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func (s *Source) checkForeign(ctx context.Context, token string) error {
 	return nil
 }
 
-// reviewToken asks the Landscaper's API server whether a token is valid for an audience. If audience is empty, it is
+// isTokenValid asks the Landscaper's API server whether a token is valid for an audience. If audience is empty, it is
 // the audience of that API server.
-func (s *Source) reviewToken(ctx context.Context, token string, audience []string) (bool, error) {
+func (s *Source) isTokenValid(ctx context.Context, token string, audience []string) (bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audience}}
 	if err := s.c.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("review token of ServiceAccount %s: %w", s.o.Account, err)

@@ -25,8 +25,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/observe"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // env is the environment of a spec: one item in its own namespace, and an engine whose requests are counted.
@@ -50,8 +50,8 @@ func newEnv(ctx context.Context) *env {
 		owner: ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "item"},
 	}
 	Expect(direct.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
-	w.connect(nil)
-	w.options = apply.Options{Seen: lookup{w, ctx}, Concurrency: 4, Events: w.event, Checkpoint: func(_ context.Context, inv apply.Inventory) error {
+	w.newClient(nil)
+	w.options = apply.Options{Watched: readingWatch{w, ctx}, Concurrency: 4, Events: w.event, Checkpoint: func(_ context.Context, inv apply.Inventory) error {
 		w.checkpoints++
 		w.store(inv)
 		return nil
@@ -65,17 +65,17 @@ func (w *env) event(e apply.Event) {
 	w.events = append(w.events, e)
 }
 
-// The method `other` returns the environment of another item in the same namespace and cluster.
-func (w *env) other() *env {
+// newOtherItem returns the environment of another item in the same namespace and cluster.
+func (w *env) newOtherItem() *env {
 	out := &env{namespace: w.namespace, wire: w.wire, client: w.client, options: w.options}
 	out.owner = ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "other"}
-	out.options.Seen, out.options.Checkpoint = lookup{out, w.options.Seen.(lookup).ctx}, nil
+	out.options.Watched, out.options.Checkpoint = readingWatch{out, w.options.Watched.(readingWatch).ctx}, nil
 	out.options.Events = out.event
 	return out
 }
 
-// connect creates a new client for the engine. If `wrap` is not nil, it wraps the transport of the client.
-func (w *env) connect(wrap func(http.RoundTripper) http.RoundTripper) {
+// newClient creates a new client for the engine. If `wrap` is not nil, it wraps the transport of the client.
+func (w *env) newClient(wrap func(http.RoundTripper) http.RoundTripper) {
 	wrapped := w.wire.Wrap(rest.CopyConfig(cfg))
 	if wrap != nil {
 		wrapped.Wrap(wrap)
@@ -91,13 +91,13 @@ func (w *env) store(inv apply.Inventory) {
 	Expect(json.Unmarshal(data, &w.stored)).To(Succeed())
 }
 
-func (w *env) engine() *apply.Engine {
+func (w *env) newEngine() *apply.Engine {
 	return apply.New(w.client, w.client.RESTMapper(), w.options)
 }
 
 // try applies the desired objects once, and stores the resulting inventory.
 func (w *env) try(ctx context.Context, desired ...apply.Desired) (apply.Report, error) {
-	inv, report, err := w.engine().Apply(ctx, w.owner, desired, w.stored)
+	inv, report, err := w.newEngine().Apply(ctx, w.owner, desired, w.stored)
 	w.store(inv)
 	return report, err
 }
@@ -120,11 +120,11 @@ func (w *env) apply(ctx context.Context, desired ...apply.Desired) apply.Report 
 
 // delete deletes the objects of the item. It repeats the call until the call succeeds and the engine no longer waits
 // for an object.
-func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
+func (w *env) delete(ctx context.Context, groups ...apply.DeletionGroup) apply.Report {
 	GinkgoHelper()
 	var report apply.Report
 	Eventually(func(g Gomega) {
-		inv, got, err := w.engine().Delete(ctx, w.owner, w.stored, groups)
+		inv, got, err := w.newEngine().Delete(ctx, w.owner, w.stored, groups)
 		w.store(inv)
 		report = got
 		g.Expect(err).NotTo(HaveOccurred())
@@ -133,26 +133,26 @@ func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
 	return report
 }
 
-// lose replaces the inventory by one that is restored from the marks of the named ConfigMaps.
-func (w *env) lose(ctx context.Context, names ...string) {
+// restoreInventory replaces the inventory by one that is restored from the marks of the named ConfigMaps.
+func (w *env) restoreInventory(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	w.stored = apply.Inventory{}
 	for _, name := range names {
-		entry, ours := upkeep.EntryOf(w.owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"), w.get(ctx, name))
+		entry, ours := managed.NewEntry(w.owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"), w.get(ctx, name))
 		Expect(ours).To(BeTrue(), name)
 		w.stored.Entries = append(w.stored.Entries, entry)
 	}
 }
 
-// calls returns the requests that the engine sends while f runs.
-func (w *env) calls(f func()) faultnet.Counts {
+// recordRequests returns the requests that the engine sends while f runs.
+func (w *env) recordRequests(f func()) faultnet.Counts {
 	before := w.wire.Snapshot()
 	f()
 	return w.wire.Snapshot().Since(before)
 }
 
-// reasons returns the reasons of the events that the engine has sent so far.
-func (w *env) reasons() []string {
+// listReasons returns the reasons of the events that the engine has sent so far.
+func (w *env) listReasons() []string {
 	out := []string{}
 	for _, e := range w.events {
 		out = append(out, e.Reason)
@@ -160,8 +160,8 @@ func (w *env) reasons() []string {
 	return out
 }
 
-// names returns the names of the objects in the stored inventory.
-func (w *env) names() []string {
+// listNames returns the names of the objects in the stored inventory.
+func (w *env) listNames() []string {
 	out := []string{}
 	for _, e := range w.stored.Entries {
 		out = append(out, e.Name)
@@ -192,8 +192,8 @@ func (w *env) manifest(apiVersion, kind, name string, body map[string]any) apply
 	return apply.Desired{Object: &unstructured.Unstructured{Object: object}}
 }
 
-// foreign creates a ConfigMap under another field manager, so that it does not belong to the item.
-func (w *env) foreign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
+// createForeign creates a ConfigMap under another field manager, so that it does not belong to the item.
+func (w *env) createForeign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	obj := w.configMap(name, pairs...).Object
 	Expect(direct.Create(ctx, obj, client.FieldOwner("somebody"))).To(Succeed())
@@ -212,21 +212,21 @@ func (w *env) get(ctx context.Context, name string) *corev1.ConfigMap {
 	return out
 }
 
-// edit patches a ConfigMap as a user with kubectl would.
-func (w *env) edit(ctx context.Context, name, patch string) {
+// patchConfigMap patches a ConfigMap as a user with kubectl would.
+func (w *env) patchConfigMap(ctx context.Context, name, patch string) {
 	GinkgoHelper()
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	Expect(direct.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("hand"))).To(Succeed())
 }
 
-// lookup replaces the watch of objects with an owner label. It reads each object with a client whose requests are not
-// counted. The objects are therefore never outdated.
-type lookup struct {
+// readingWatch replaces the watch of objects with an owner label. It reads each object with a client whose requests are
+// not counted. The objects are therefore never outdated.
+type readingWatch struct {
 	w   *env
 	ctx context.Context // the context of the spec
 }
 
-func (l lookup) Get(resource schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
+func (l readingWatch) Get(resource schema.GroupVersionResource, name types.NamespacedName) (observe.State, bool) {
 	gvk, err := direct.RESTMapper().KindFor(resource)
 	if err != nil {
 		return observe.State{}, false
@@ -236,5 +236,5 @@ func (l lookup) Get(resource schema.GroupVersionResource, name types.NamespacedN
 	if err := direct.Get(l.ctx, name, obj); err != nil || obj.Labels[ownership.LabelItem] == "" {
 		return observe.State{}, false
 	}
-	return observe.State{UID: obj.UID, Item: types.UID(obj.Labels[ownership.LabelItem]), Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil, Finalizers: obj.Finalizers}, true
+	return observe.State{UID: obj.UID, Item: types.UID(obj.Labels[ownership.LabelItem]), Fingerprint: ownership.ComputeFingerprint(obj, l.w.owner.FieldManager()), Deleting: obj.DeletionTimestamp != nil, Finalizers: obj.Finalizers}, true
 }

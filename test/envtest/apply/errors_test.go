@@ -38,7 +38,7 @@ var _ = Describe("Errors of an apply", func() {
 			w := newEnv(ctx)
 			_, err := w.try(ctx, w.manifest(c.apiVersion, c.kind, "a", c.body))
 			Expect(err).To(HaveOccurred())
-			Expect(apply.ClassOf(err)).To(Equal(apply.Permanent), err.Error())
+			Expect(apply.GetClass(err)).To(Equal(apply.ClassPermanent), err.Error())
 			Expect(err.Error()).To(SatisfyAll(
 				ContainSubstring("/a"), ContainSubstring(c.path), ContainSubstring(c.reason),
 				Not(ContainSubstring("\n")), Not(ContainSubstring(canary))))
@@ -55,7 +55,7 @@ var _ = Describe("Errors of an apply", func() {
 		uid := w.stored.Entries[0].UID
 		_, err := w.try(ctx, secret("example.org/two"))
 		Expect(err).To(MatchError(SatisfyAll(ContainSubstring(".type"), ContainSubstring("immutable"))))
-		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		Expect(apply.GetClass(err)).To(Equal(apply.ClassPermanent))
 		w.options.Recreate = true
 		w.apply(ctx, secret("example.org/two"))
 		Expect(w.stored.Entries[0].UID).NotTo(Equal(uid))
@@ -73,13 +73,13 @@ var _ = Describe("Errors of an apply", func() {
 		w := newEnv(ctx)
 		noNamespace := w.configMap("b")
 		noNamespace.Object.SetNamespace("")
-		spent := w.calls(func() {
+		spent := w.recordRequests(func() {
 			_, err := w.try(ctx, w.configMap(""), noNamespace, w.configMap("d"), w.configMap("d"), apply.Desired{})
 			for _, part := range []string{".metadata.name: is required", ".metadata.namespace: is required", "is listed more than once", "is empty"} {
 				Expect(err).To(MatchError(ContainSubstring(part)))
 			}
 			Expect(strings.Count(err.Error(), "\n")).To(BeZero())
 		})
-		Expect(spent.Total()).To(BeZero())
+		Expect(spent.Sum()).To(BeZero())
 	})
 })

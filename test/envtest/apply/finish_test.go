@@ -38,14 +38,14 @@ var _ = Describe("Finished Jobs", func() {
 		runs(true)
 		w.apply(ctx, job("a"))
 		runs(false)
-		Expect(w.calls(func() { w.apply(ctx, job("a")) }).Total()).To(BeZero())
+		Expect(w.recordRequests(func() { w.apply(ctx, job("a")) }).Sum()).To(BeZero())
 		w.options.Force = true
 		w.apply(ctx, job("a"))
 		runs(false)
-		w.options.Rerun = true
+		w.options.RecreateFinished = true
 		w.apply(ctx, job("a"))
 		runs(true)
-		w.options.Force, w.options.Rerun = false, false
+		w.options.Force, w.options.RecreateFinished = false, false
 		w.apply(ctx, job("a"))
 		runs(false)
 		w.apply(ctx, job("b"))

@@ -64,14 +64,14 @@ var _ = Describe("Immutable fields", func() {
 			}
 			w.apply(ctx, manifest(c.before))
 			uid := w.stored.Entries[0].UID
-			for _, strategy := range []apply.Strategy{apply.Apply, apply.Update} {
-				_, err := w.try(ctx, by(manifest(c.after), strategy))
+			for _, strategy := range []apply.Strategy{apply.StrategyApply, apply.StrategyUpdate} {
+				_, err := w.try(ctx, withStrategy(manifest(c.after), strategy))
 				Expect(err).To(MatchError(SatisfyAll(ContainSubstring(c.path), ContainSubstring("cannot be changed, because the field is immutable"))))
-				Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+				Expect(apply.GetClass(err)).To(Equal(apply.ClassPermanent))
 			}
 			w.options.Recreate = true
 			// No controllers remove the finalizers, and no kubelet ends Pods.
-			w.waits(ctx, "because an immutable field changed", manifest(c.after))
+			w.expectWaiting(ctx, "because an immutable field changed", manifest(c.after))
 			Eventually(func(g Gomega) {
 				live := manifest(nil).Object
 				if direct.Get(ctx, client.ObjectKeyFromObject(live), live) == nil && live.GetDeletionTimestamp() != nil {

@@ -15,7 +15,7 @@ import (
 var _ = Describe("Replacement of a removed API version", func() {
 	It("keeps the fields that a manager owns in the old and in the new version [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		group, remove := w.versions(ctx)
+		group, remove := w.createVersionedKind(ctx)
 		sample := func(version string, spec map[string]any) apply.Desired {
 			return w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": spec})
 		}
@@ -25,7 +25,7 @@ var _ = Describe("Replacement of a removed API version", func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 		remove()
-		w.connect(nil)
+		w.newClient(nil)
 		w.apply(ctx, sample("v1", map[string]any{"size": int64(2)}))
 		entries := w.live(ctx, sample("v1", nil)).GetManagedFields()
 		Expect(entries).To(ContainElement(SatisfyAll(HaveField("Manager", "hand"), WithTransform(fieldsOf, SatisfyAll(
@@ -34,53 +34,53 @@ var _ = Describe("Replacement of a removed API version", func() {
 
 	It("skips the replacement before a write that is not an apply, in which the API server removes all managedFields [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		group, remove := w.versions(ctx)
+		group, remove := w.createVersionedKind(ctx)
 		sample := func(version string, size int64) apply.Desired {
 			d := w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": map[string]any{"size": size}})
-			d.Strategy = apply.MergeOverwrite
+			d.Strategy = apply.StrategyMergeOverwrite
 			return d
 		}
 		w.apply(ctx, sample("v1", 1))
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"first":"theirs"}}`))
 		Expect(direct.Patch(ctx, sample("v1beta1", 1).Object, patch, client.FieldOwner("hand"))).To(Succeed())
 		remove()
-		w.connect(nil)
+		w.newClient(nil)
 		w.apply(ctx, sample("v1", 2))
 		live := w.live(ctx, sample("v1", 2))
 		Expect(live.Object["spec"]).To(Equal(map[string]any{"size": int64(2), "first": "theirs"}), "the values of the other manager stay")
 		Expect(live.GetManagedFields()).To(BeEmpty())
-		Expect(w.calls(func() { w.apply(ctx, sample("v1", 2)) }).Writes().Total()).To(BeZero())
+		Expect(w.recordRequests(func() { w.apply(ctx, sample("v1", 2)) }).OnlyWrites().Sum()).To(BeZero())
 		w.delete(ctx)
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
 	It("lets an item with another UID take over the object and remove the fields that left the manifest [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		group, remove := w.versions(ctx)
+		group, remove := w.createVersionedKind(ctx)
 		sample := func(version string, spec map[string]any) apply.Desired {
 			return w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": spec})
 		}
 		w.apply(ctx, sample("v1beta1", map[string]any{"size": int64(1), "old": "value"}))
 		remove()
-		heir := w.other()
-		heir.connect(nil)
+		heir := w.newOtherItem()
+		heir.newClient(nil)
 		heir.owner.Name = w.owner.Name
 		heir.apply(ctx, sample("v1", map[string]any{"size": int64(2)}))
 		Expect(w.live(ctx, sample("v1", nil)).Object["spec"]).To(Equal(map[string]any{"size": int64(2)}))
-		Expect(heir.reasons()).To(ContainElement(apply.ReasonMigrated))
+		Expect(heir.listReasons()).To(ContainElement(apply.ReasonMigrated))
 	})
 
 	It("shows the replacement in a plan, which changes nothing [F95]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		group, remove := w.versions(ctx)
+		group, remove := w.createVersionedKind(ctx)
 		sample := func(version string, size int64) apply.Desired {
 			return w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": map[string]any{"size": size}})
 		}
 		w.apply(ctx, sample("v1beta1", 1))
 		remove()
-		w.connect(nil)
+		w.newClient(nil)
 		before := w.live(ctx, sample("v1", 1))
-		_, err := w.plan(ctx, sample("v1", 2))
+		_, err := w.getPlan(ctx, sample("v1", 2))
 		Expect(err).To(MatchError(ContainSubstring("managedFields contains the API version " + group + "/v1beta1")))
 		Expect(w.live(ctx, sample("v1", 1))).To(Equal(before))
 	})

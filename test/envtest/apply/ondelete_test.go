@@ -13,23 +13,23 @@ import (
 var _ = Describe("Strategy OnDelete", func() {
 	It("creates an object, changes it only after another client has deleted it, and sends no request with a watch [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.OnDelete
+		w.options.Strategy = apply.StrategyOnDelete
 		w.apply(ctx)
 		first, second := w.configMap("a", "key", "1", "old", "yes"), w.configMap("a", "key", "2")
-		created := w.calls(func() { w.apply(ctx, first) })
-		Expect(created).To(writes(1), created.String())
-		w.edit(ctx, "a", `{"data":{"old":"by hand"}}`)
+		created := w.recordRequests(func() { w.apply(ctx, first) })
+		Expect(created).To(matchWrites(1), created.String())
+		w.patchConfigMap(ctx, "a", `{"data":{"old":"by hand"}}`)
 		before := w.get(ctx, "a")
-		Expect(w.calls(func() {
+		Expect(w.recordRequests(func() {
 			report := w.apply(ctx, second)
 			Expect(report.Unchanged).To(Equal(1))
-			Expect(report.Owned).To(ConsistOf(SatisfyAll(HaveField("UID", before.UID), HaveField("Key", BeEmpty()))))
-		})).To(writes(0))
-		Expect(w.engine().Owned(w.stored)).To(ConsistOf(SatisfyAll(HaveField("UID", before.UID), HaveField("Key", BeEmpty()))))
+			Expect(report.Owned).To(ConsistOf(SatisfyAll(HaveField("UID", before.UID), HaveField("Fingerprint", BeEmpty()))))
+		})).To(matchWrites(0))
+		Expect(w.newEngine().ListOwned(w.stored)).To(ConsistOf(SatisfyAll(HaveField("UID", before.UID), HaveField("Fingerprint", BeEmpty()))))
 		w.options.Force = true
-		spent := w.calls(func() { w.apply(ctx, second) })
-		Expect(spent.Reads().Total()).To(Equal(1))
-		Expect(spent).To(writes(1), spent.String())
+		spent := w.recordRequests(func() { w.apply(ctx, second) })
+		Expect(spent.OnlyReads().Sum()).To(Equal(1))
+		Expect(spent).To(matchWrites(1), spent.String())
 		Expect(w.get(ctx, "a")).To(Equal(before))
 
 		w.options.Force = false
@@ -42,66 +42,68 @@ var _ = Describe("Strategy OnDelete", func() {
 
 	It("leaves an object that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.OnDelete
+		w.options.Strategy = apply.StrategyOnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
-		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
 		before := w.get(ctx, "a")
-		Expect(w.calls(func() { w.waits(ctx, "held by finalizers example.org/held, "+comesAgain, w.configMap("a", "key", "2")) })).To(writes(0))
-		watches := w.options.Seen
-		w.options.Seen = nil
-		w.waits(ctx, comesAgain, w.configMap("a", "key", "2"))
+		Expect(w.recordRequests(func() {
+			w.expectWaiting(ctx, "held by finalizers example.org/held, "+comesAgain, w.configMap("a", "key", "2"))
+		})).To(matchWrites(0))
+		watches := w.options.Watched
+		w.options.Watched = nil
+		w.expectWaiting(ctx, comesAgain, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a")).To(Equal(before))
-		w.options.Seen = watches
-		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
+		w.options.Watched = watches
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":null}}`)
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
 	})
 
 	It("restores a removed owner label, and changes nothing else [Rx14]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.OnDelete
+		w.options.Strategy = apply.StrategyOnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
-		w.edit(ctx, "a", `{"metadata":{"labels":null},"data":{"key":"by hand"}}`)
+		w.patchConfigMap(ctx, "a", `{"metadata":{"labels":null},"data":{"key":"by hand"}}`)
 		w.apply(ctx, w.configMap("a", "key", "2"))
-		Expect(w.ours(ctx)).To(ConsistOf("a"))
+		Expect(w.listOwned(ctx)).To(ConsistOf("a"))
 		Expect(w.get(ctx, "a").UID).To(Equal(before.UID))
 		Expect(w.get(ctx, "a").Annotations).To(Equal(before.Annotations))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "by hand"}))
-		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(writes(0))
+		Expect(w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(matchWrites(0))
 	})
 
 	It("changes no object of the item although the inventory was lost, or the item was created again", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.OnDelete
+		w.options.Strategy = apply.StrategyOnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
 		w.stored = apply.Inventory{}
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a")).To(Equal(before))
 
-		again := w.other()
+		again := w.newOtherItem()
 		again.owner = w.owner
 		again.owner.UID = "another-life"
 		again.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(Equal(before.Data))
 		Expect(w.get(ctx, "a").Labels).To(HaveKeyWithValue(ownership.LabelItem, "another-life"))
-		Expect(again.calls(func() { again.apply(ctx, w.configMap("a", "key", "3")) })).To(writes(0))
+		Expect(again.recordRequests(func() { again.apply(ctx, w.configMap("a", "key", "3")) })).To(matchWrites(0))
 		again.delete(ctx)
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
 	It("adopts an object without an owner, and refuses an object of another item", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.OnDelete
-		w.foreign(ctx, "a", "key", "theirs", "more", "theirs")
+		w.options.Strategy = apply.StrategyOnDelete
+		w.createForeign(ctx, "a", "key", "theirs", "more", "theirs")
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "1", "more": "theirs"}))
-		Expect(w.reasons()).To(ConsistOf(apply.ReasonAdopted))
+		Expect(w.listReasons()).To(ConsistOf(apply.ReasonAdopted))
 		before := w.get(ctx, "a")
-		thief := w.other()
-		thief.options.Strategy = apply.OnDelete
+		thief := w.newOtherItem()
+		thief.options.Strategy = apply.StrategyOnDelete
 		_, err := thief.try(ctx, w.configMap("a", "key", "2"))
 		Expect(err).To(MatchError(ContainSubstring("items/item")))
 		thief.delete(ctx)
@@ -110,18 +112,18 @@ var _ = Describe("Strategy OnDelete", func() {
 
 	It("writes the current manifest when the strategy changes to Apply", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.apply(ctx, by(w.configMap("a", "key", "1", "old", "yes"), apply.OnDelete))
+		w.apply(ctx, withStrategy(w.configMap("a", "key", "1", "old", "yes"), apply.StrategyOnDelete))
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2"}))
-		Expect(w.calls(func() { w.apply(ctx, by(w.configMap("a", "key", "3"), apply.OnDelete)) })).To(writes(0))
-		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(writes(0))
+		Expect(w.recordRequests(func() { w.apply(ctx, withStrategy(w.configMap("a", "key", "3"), apply.StrategyOnDelete)) })).To(matchWrites(0))
+		Expect(w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(matchWrites(0))
 	})
 
 	It("plans no change", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.OnDelete
+		w.options.Strategy = apply.StrategyOnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
-		plan, err := w.plan(ctx, w.configMap("a", "key", "2"), w.configMap("b"))
+		plan, err := w.getPlan(ctx, w.configMap("a", "key", "2"), w.configMap("b"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(plan.Unchanged).To(Equal(1))
 		Expect(plan.Changes).To(ConsistOf(SatisfyAll(HaveField("Action", apply.ActionCreate), HaveField("Ref.Name", "b"))))

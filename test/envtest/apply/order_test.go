@@ -20,9 +20,9 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// application returns one object for each stage of an apply. The objects of later stages come first. The names of the
-// cluster-scoped objects contain the namespace of the spec, so that these names are unique.
-func (w *env) application() []apply.Desired {
+// newObjectOfEachStage returns one object for each stage of an apply. The objects of later stages come first. The names
+// of the cluster-scoped objects contain the namespace of the spec, so that these names are unique.
+func (w *env) newObjectOfEachStage() []apply.Desired {
 	id := strings.ReplaceAll(w.namespace, "-", "")
 	inside := w.manifest(id+".example.org/v1", "Thing", "thing", nil)
 	inside.Object.SetNamespace(id)
@@ -45,18 +45,18 @@ func (w *env) application() []apply.Desired {
 	}
 }
 
-// sequence runs f and records the requests with the given verb. It returns the resources of these requests, each
+// recordResources runs f and records the requests with the given verb. It returns the resources of these requests, each
 // resource once, in the order of the first requests.
-func (w *env) sequence(verb string, f func()) []string {
+func (w *env) recordResources(verb string, f func()) []string {
 	out := []string{}
-	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
+	w.wire.SetInjector(func(req *http.Request) (*http.Response, error) {
 		if r, ok := faultnet.RequestOf(req); ok && r.Verb == verb && !slices.Contains(out, r.Resource) {
 			out = append(out, r.Resource)
 		}
 		return nil, nil
 	})
 	f()
-	w.wire.Inject(nil)
+	w.wire.SetInjector(nil)
 	return out
 }
 
@@ -64,26 +64,26 @@ var _ = Describe("Order of objects", func() {
 	It("applies definitions, namespaces, cluster-scoped and namespaced objects, and deletes in reverse [D15] [H-16]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
-		all := w.application()
+		all := w.newObjectOfEachStage()
 		// Until a CustomResourceDefinition is established, no object of its kind is applied.
-		applied := w.sequence("patch", func() {
+		applied := w.recordResources("patch", func() {
 			report, err := w.try(ctx, all...)
 			Expect(err).NotTo(HaveOccurred())
-			if !report.Done() {
+			if !report.IsDone() {
 				Expect(report.Reason()).To(ContainSubstring("not established"))
-				Expect(report.After()).To(BeNumerically(">", 0))
+				Expect(report.RetryAfter()).To(BeNumerically(">", 0))
 			}
 			w.apply(ctx, all...)
 		})
 		Expect(slices.Concat([]string{"customresourcedefinitions"}, slices.DeleteFunc(applied, func(s string) bool { return s == "customresourcedefinitions" }))).
 			To(Equal([]string{"customresourcedefinitions", "namespaces", "clusterroles", "things"}))
-		again := w.calls(func() { w.apply(ctx, all...) })
-		Expect(again.Total()).To(BeZero(), again.String())
+		again := w.recordRequests(func() { w.apply(ctx, all...) })
+		Expect(again.Sum()).To(BeZero(), again.String())
 
 		// A Namespace is removed only when its spec contains no finalizers. The controller that removes these
 		// finalizers does not run here.
-		waited := w.sequence("delete", func() {
-			inv, report, err := w.engine().Delete(ctx, w.owner, w.stored, nil)
+		waited := w.recordResources("delete", func() {
+			inv, report, err := w.newEngine().Delete(ctx, w.owner, w.stored, nil)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(report.Waiting).To(HaveLen(1))
 			Expect(report.Reason()).To(ContainSubstring("is being deleted"))
@@ -91,23 +91,23 @@ var _ = Describe("Order of objects", func() {
 		})
 		Expect(waited).To(Equal([]string{"things", "clusterroles", "namespaces"}))
 		Expect(w.stored.Entries).To(HaveLen(2))
-		finalize(ctx, all[2].Object.GetName())
-		rest := w.sequence("delete", func() { w.delete(ctx) })
+		removeNamespaceFinalizer(ctx, all[2].Object.GetName())
+		rest := w.recordResources("delete", func() { w.delete(ctx) })
 		Expect(rest).To(Equal([]string{"customresourcedefinitions"}))
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
 	It("does not apply an object whose definition failed [H-16] [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		all := w.application()
-		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "customresourcedefinitions" && r.Verb == "patch" },
-			faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
-		spent := w.calls(func() {
+		all := w.newObjectOfEachStage()
+		w.wire.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "customresourcedefinitions" && r.Verb == "patch" },
+			faultnet.ReturnStatus(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+		spent := w.recordRequests(func() {
 			report, err := w.try(ctx, all...)
 			Expect(err).To(MatchError(ContainSubstring("CustomResourceDefinition")))
 			Expect(report.Waiting).To(ConsistOf(HaveField("Ref.Kind", "Thing")))
 		})
-		Expect(spent.Of("namespaces", "", all[2].Object.GetName()).Total()).To(Equal(1), spent.String())
+		Expect(spent.ForObject("namespaces", "", all[2].Object.GetName()).Sum()).To(Equal(1), spent.String())
 		for request := range spent {
 			Expect(request.Resource).NotTo(Equal("things"))
 		}
@@ -121,7 +121,7 @@ var _ = Describe("Order of objects", func() {
 		// The update of the webhook is the remedy for the ConfigMap that the webhook refuses.
 		_, err := w.try(ctx, webhook, server, w.configMap("a", "key", "new"))
 		Expect(err).To(MatchError(ContainSubstring("check.example.org")))
-		Expect(w.names()).To(ContainElement(webhook.Object.GetName()))
+		Expect(w.listNames()).To(ContainElement(webhook.Object.GetName()))
 		hooks, _, _ := unstructured.NestedSlice(webhook.Object.Object, "webhooks")
 		hooks[0].(map[string]any)["failurePolicy"] = "Ignore"
 		webhook.Object = webhook.Object.DeepCopy()
@@ -131,7 +131,7 @@ var _ = Describe("Order of objects", func() {
 		w.delete(ctx)
 	})
 
-	It("deletes a webhook that is no longer desired and refuses the other objects, and no other object before these are applied [F93]", func(ctx SpecContext) {
+	It("deletes a webhook that refuses objects and is no longer desired at once, and deletes other objects only after these are applied [F93]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		refusing, other := w.webhook(w.namespace, "check.example.org"), w.webhook(w.namespace+"-other", "other.example.org")
 		hooks, _, _ := unstructured.NestedSlice(other.Object.Object, "webhooks")
@@ -141,19 +141,19 @@ var _ = Describe("Order of objects", func() {
 		refused := func() error { return direct.Update(ctx, w.get(ctx, "old"), client.DryRunAll) }
 		Eventually(refused).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(MatchError(ContainSubstring("check.example.org")))
 
-		w.refuse("a")
+		w.failWrites("a")
 		_, err := w.try(ctx, w.configMap("a", "key", "new"))
 		Expect(err).To(HaveOccurred())
-		Expect(w.names()).To(ConsistOf(refusing.Object.GetName(), other.Object.GetName(), "a", "old"), "another error prunes nothing")
+		Expect(w.listNames()).To(ConsistOf(refusing.Object.GetName(), other.Object.GetName(), "a", "old"), "another error prunes nothing")
 
-		w.wire.Inject(nil)
+		w.wire.SetInjector(nil)
 		_, err = w.try(ctx, w.configMap("a", "key", "new"))
 		Expect(err).To(MatchError(ContainSubstring("check.example.org")))
-		Expect(w.names()).To(ConsistOf(other.Object.GetName(), "a", "old"))
+		Expect(w.listNames()).To(ConsistOf(other.Object.GetName(), "a", "old"))
 		Eventually(func() error { _, err := w.try(ctx, w.configMap("a", "key", "new")); return err }).
 			WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
 		w.apply(ctx, w.configMap("a", "key", "new"))
-		Expect(w.names()).To(ConsistOf("a"))
+		Expect(w.listNames()).To(ConsistOf("a"))
 		w.delete(ctx)
 	})
 
@@ -165,26 +165,26 @@ var _ = Describe("Order of objects", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.Reason()).To(ContainSubstring("the namespace " + w.namespace + "-later does not exist"))
 
-		w.foreign(ctx, "held")
-		w.edit(ctx, "held", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		w.createForeign(ctx, "held")
+		w.patchConfigMap(ctx, "held", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		Expect(direct.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
 		report, err = w.try(ctx, w.configMap("a"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Waiting).To(ContainElement(HaveField("Reason", ContainSubstring("is being deleted"))))
+		Expect(report.Waiting).To(ContainElement(HaveField("Message", ContainSubstring("is being deleted"))))
 	})
 
 	It("leaves an object that is being deleted until it is gone", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "value"))
-		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
-		spent := w.calls(func() {
+		spent := w.recordRequests(func() {
 			report, err := w.try(ctx, w.configMap("a", "key", "new"))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(report.Reason()).To(ContainSubstring("is being deleted"))
 		})
-		Expect(spent.Total()).To(BeZero())
-		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
+		Expect(spent.Sum()).To(BeZero())
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":null}}`)
 		w.apply(ctx, w.configMap("a", "key", "new"))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "new"))
 	})
@@ -195,10 +195,10 @@ var _ = Describe("Order of objects", func() {
 			return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 		}
 		inner := list(w.configMap("b").Object.Object)
-		outer := apply.Desired{Object: &unstructured.Unstructured{Object: list(w.configMap("a").Object.Object, inner)}, Policy: apply.Keep}
+		outer := apply.Desired{Object: &unstructured.Unstructured{Object: list(w.configMap("a").Object.Object, inner)}, Policy: apply.PolicyKeep}
 		w.apply(ctx, outer)
-		Expect(w.ours(ctx)).To(ConsistOf("a", "b"))
-		Expect(w.stored.Entries).To(HaveEach(HaveField("Policy", apply.Keep)))
+		Expect(w.listOwned(ctx)).To(ConsistOf("a", "b"))
+		Expect(w.stored.Entries).To(HaveEach(HaveField("Policy", apply.PolicyKeep)))
 	})
 
 	It("does not prune an object whose API version changed", func(ctx SpecContext) {
@@ -224,8 +224,8 @@ func (w *env) webhook(name, webhook string) apply.Desired {
 	return out
 }
 
-// finalize removes the finalizer in the spec of a Namespace, as the namespace controller would.
-func finalize(ctx context.Context, name string) {
+// removeNamespaceFinalizer removes the finalizer in the spec of a Namespace, as the namespace controller would.
+func removeNamespaceFinalizer(ctx context.Context, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{}
 	Expect(direct.Get(ctx, client.ObjectKey{Name: name}, namespace)).To(Succeed())

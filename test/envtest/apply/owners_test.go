@@ -21,15 +21,15 @@ const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 var _ = Describe("Ownership", func() {
 	It("refuses an object that another item owns with an error that names this item, and leaves the object unchanged [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		thief := w.other()
+		thief := w.newOtherItem()
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		before := w.get(ctx, "a")
 		for _, desired := range []apply.Desired{w.configMap("a", "key", "other"), w.configMap("a", "key", "value")} {
-			for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
+			for _, strategy := range []apply.Strategy{apply.StrategyApply, apply.StrategyUpdate, apply.StrategyPatch, apply.StrategyMerge, apply.StrategyMergeOverwrite} {
 				desired.Strategy = strategy
 				_, err := thief.try(ctx, desired)
 				Expect(err).To(MatchError(SatisfyAll(ContainSubstring("items/item"), ContainSubstring(string(w.owner.UID)))))
-				Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+				Expect(apply.GetClass(err)).To(Equal(apply.ClassRetry))
 			}
 		}
 		Expect(w.get(ctx, "a")).To(Equal(before))
@@ -40,7 +40,7 @@ var _ = Describe("Ownership", func() {
 
 	It("distinguishes items with the same name in two namespaces [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		namesake := w.other()
+		namesake := w.newOtherItem()
 		namesake.owner.Name, namesake.owner.Namespace = w.owner.Name, "elsewhere"
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		_, err := namesake.try(ctx, w.configMap("a", "key", "value"))
@@ -57,13 +57,13 @@ var _ = Describe("Ownership", func() {
 	It("adopts an object without an owner with an event, and marks it with another request if no conflict occurred [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx)
-		w.foreign(ctx, "a", "key", "theirs")
-		w.foreign(ctx, "b", "key", "value")
-		spent := w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })
-		Expect(spent).To(writes(4), spent.String())
-		Expect(w.reasons()).To(ConsistOf(apply.ReasonAdopted, apply.ReasonAdopted))
+		w.createForeign(ctx, "a", "key", "theirs")
+		w.createForeign(ctx, "b", "key", "value")
+		spent := w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })
+		Expect(spent).To(matchWrites(4), spent.String())
+		Expect(w.listReasons()).To(ConsistOf(apply.ReasonAdopted, apply.ReasonAdopted))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "value"))
-		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })).To(writes(0))
+		Expect(w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })).To(matchWrites(0))
 		for _, name := range []string{"a", "b"} {
 			Expect(w.get(ctx, name).Annotations).To(HaveKeyWithValue(ownership.AnnotationAdopted, "true"))
 		}
@@ -72,22 +72,22 @@ var _ = Describe("Ownership", func() {
 		Expect(w.get(ctx, "a").Labels).NotTo(HaveKey(ownership.LabelItem), "an object that existed before the item is kept")
 		Expect(w.get(ctx, "a").Annotations).NotTo(HaveKey(ownership.AnnotationAdopted))
 		Expect(w.get(ctx, "b").Data).To(HaveKeyWithValue("key", "value"))
-		Expect(w.reasons()).To(ContainElements(apply.ReasonReleased, apply.ReasonReleased))
+		Expect(w.listReasons()).To(ContainElements(apply.ReasonReleased, apply.ReasonReleased))
 	})
 
-	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.Recreate, apply.OnDelete} {
+	for _, strategy := range []apply.Strategy{apply.StrategyApply, apply.StrategyUpdate, apply.StrategyPatch, apply.StrategyMerge, apply.StrategyMergeOverwrite, apply.StrategyRecreate, apply.StrategyOnDelete} {
 		It("releases an adopted object although only its annotation shows the adoption; strategy "+string(strategy)+" [F29, F37]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			values := map[string]string{"conflict": "theirs", "same": "value"}
 			for name, value := range values {
-				w.foreign(ctx, name, "key", value)
+				w.createForeign(ctx, name, "key", value)
 			}
 			desired := []apply.Desired{w.configMap("conflict", "key", "value"), w.configMap("same", "key", "value"), w.configMap("ours", "key", "value")}
 			w.apply(ctx, desired...)
-			w.lose(ctx, "conflict", "same", "ours")
+			w.restoreInventory(ctx, "conflict", "same", "ours")
 			w.apply(ctx, desired...)
-			w.lose(ctx, "conflict", "same", "ours")
+			w.restoreInventory(ctx, "conflict", "same", "ours")
 			w.delete(ctx)
 			for name := range values {
 				live := w.get(ctx, name)
@@ -101,7 +101,7 @@ var _ = Describe("Ownership", func() {
 
 	It("keeps the annotation of an adopted object after a restart between the writes, and after a change of the manifest [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.foreign(ctx, "a", "key", "theirs", "more", "theirs")
+		w.createForeign(ctx, "a", "key", "theirs", "more", "theirs")
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		w.apply(ctx, w.configMap("a", "key", "other"))
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationAdopted, "true"))
@@ -114,9 +114,9 @@ var _ = Describe("Ownership", func() {
 
 	It("keeps an adopted object when the item is created again and then deleted [F29, F37]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.foreign(ctx, "a", "key", "theirs")
+		w.createForeign(ctx, "a", "key", "theirs")
 		w.apply(ctx, w.configMap("a", "key", "value"))
-		again := w.other()
+		again := w.newOtherItem()
 		again.owner = w.owner
 		again.owner.UID = "another-life"
 		again.apply(ctx, w.configMap("a", "key", "value"))
@@ -124,11 +124,11 @@ var _ = Describe("Ownership", func() {
 		Expect(w.get(ctx, "a")).NotTo(BeNil())
 	})
 
-	It("deletes an adopted object with its item if the adoption policy is AdoptAlways [F29]", func(ctx SpecContext) {
+	It("deletes an adopted object with its item if its adoption is AdoptionAlways [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.foreign(ctx, "a", "key", "theirs")
+		w.createForeign(ctx, "a", "key", "theirs")
 		wanted := w.configMap("a", "key", "value")
-		wanted.Adoption = apply.AdoptAlways
+		wanted.Adoption = apply.AdoptionAlways
 		w.apply(ctx, wanted)
 		w.delete(ctx)
 		Expect(w.get(ctx, "a")).To(BeNil())
@@ -136,12 +136,12 @@ var _ = Describe("Ownership", func() {
 
 	It("accepts an object of the item although the inventory lacks its UID and another client has added fields [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptNever
+		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptionNever
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		cm := w.get(ctx, "a")
 		cm.Data["more"] = "theirs"
 		Expect(direct.Update(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
-		w.stored.Entries[0].UID, w.stored.Entries[0].Hash, w.stored.Entries[0].Key = "", "", ""
+		w.stored.Entries[0].UID, w.stored.Entries[0].Hash, w.stored.Entries[0].Fingerprint = "", "", ""
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2", "more": "theirs"}))
 		w.delete(ctx)
@@ -150,20 +150,20 @@ var _ = Describe("Ownership", func() {
 
 	It("does not adopt an object of the item after another conflict, or after a change by another client before a restart [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "a" },
-			faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
+		w.wire.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "a" },
+			faultnet.OnlyFirst(1, faultnet.ReturnStatus(http.StatusConflict, metav1.StatusReasonConflict))))
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "1"))
 		cm := w.get(ctx, "b")
 		cm.Data["key"] = "theirs"
 		Expect(direct.Update(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
 		for i := range w.stored.Entries {
 			if e := &w.stored.Entries[i]; e.Name == "b" {
-				e.UID, e.Hash, e.Key = "", "", ""
+				e.UID, e.Hash, e.Fingerprint = "", "", ""
 			}
 		}
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "2"))
 		Expect(w.get(ctx, "b").Data).To(Equal(map[string]string{"key": "2"}))
-		Expect(w.reasons()).NotTo(ContainElement(apply.ReasonAdopted))
+		Expect(w.listReasons()).NotTo(ContainElement(apply.ReasonAdopted))
 		w.delete(ctx)
 		Expect(w.get(ctx, "a")).To(BeNil())
 		Expect(w.get(ctx, "b")).To(BeNil())
@@ -171,9 +171,9 @@ var _ = Describe("Ownership", func() {
 
 	It("refuses an object without an owner that must not be adopted, and the error names its field manager [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptNever
+		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptionNever
 		for name, value := range map[string]string{"a": "theirs", "b": "value"} {
-			w.foreign(ctx, name, "key", value)
+			w.createForeign(ctx, name, "key", value)
 			before := w.get(ctx, name)
 			_, err := w.try(ctx, w.configMap(name, "key", "value"))
 			Expect(err).To(MatchError(ContainSubstring("already exists, belongs to the field manager")))
@@ -186,14 +186,14 @@ var _ = Describe("Ownership", func() {
 	It("takes over an object of an earlier item with the same name, and removes its fields that left the manifest", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
-		again := w.other()
+		again := w.newOtherItem()
 		again.owner = w.owner
 		again.owner.UID = "another-life"
 		again.apply(ctx, w.configMap("a", "key", "value"))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
 		Expect(w.get(ctx, "a").Labels).To(HaveKeyWithValue(ownership.LabelItem, "another-life"))
-		Expect(again.reasons()).To(ConsistOf(apply.ReasonTakenOver))
-		Expect(again.calls(func() { again.apply(ctx, w.configMap("a", "key", "value")) })).To(writes(0))
+		Expect(again.listReasons()).To(ConsistOf(apply.ReasonTakenOver))
+		Expect(again.recordRequests(func() { again.apply(ctx, w.configMap("a", "key", "value")) })).To(matchWrites(0))
 	})
 
 	for _, value := range []string{"value", "other"} {
@@ -205,7 +205,7 @@ var _ = Describe("Ownership", func() {
 			w.stored = apply.Inventory{Entries: []apply.Entry{{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "a", UID: obj.GetUID()}}}
 			w.apply(ctx, w.configMap("a", "key", "value"))
 			Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
-			Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value")) })).To(writes(0))
+			Expect(w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "value")) })).To(matchWrites(0))
 		})
 	}
 
@@ -230,7 +230,7 @@ var _ = Describe("Ownership", func() {
 		obj := w.configMap("a", "key", "value").Object
 		obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
 		Expect(direct.Create(ctx, obj)).To(Succeed())
-		entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "a", UID: obj.GetUID(), Policy: apply.Fallback}
+		entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "a", UID: obj.GetUID(), Policy: apply.PolicyFallback}
 		w.stored = apply.Inventory{Entries: []apply.Entry{entry}}
 		w.apply(ctx)
 		Expect(w.get(ctx, "a")).To(BeNil())
@@ -239,7 +239,7 @@ var _ = Describe("Ownership", func() {
 	It("removes fields that another strategy wrote before", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		first := w.configMap("a", "key", "value", "old", "yes")
-		first.Strategy = apply.Update
+		first.Strategy = apply.StrategyUpdate
 		w.apply(ctx, first)
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
@@ -251,6 +251,6 @@ var _ = Describe("Ownership", func() {
 		desired.Object.SetLabels(map[string]string{ownership.LabelItem: string(types.UID("me"))})
 		_, err := w.try(ctx, desired)
 		Expect(err).To(MatchError(ContainSubstring(".metadata.labels." + ownership.LabelItem)))
-		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		Expect(apply.GetClass(err)).To(Equal(apply.ClassPermanent))
 	})
 })

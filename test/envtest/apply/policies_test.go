@@ -9,7 +9,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-func with(d apply.Desired, policy apply.Policy) apply.Desired {
+func withPolicy(d apply.Desired, policy apply.Policy) apply.Desired {
 	d.Policy = policy
 	return d
 }
@@ -17,31 +17,31 @@ func with(d apply.Desired, policy apply.Policy) apply.Desired {
 var _ = Describe("Policies", func() {
 	type outcome struct{ created, adopted, updated, pruned, deleted bool }
 	for policy, want := range map[apply.Policy]outcome{
-		apply.Manage:    {created: true, adopted: true, updated: true, pruned: true, deleted: true},
-		apply.Fallback:  {created: true, adopted: false, updated: true, pruned: true, deleted: true},
-		apply.Keep:      {created: true, adopted: true, updated: true, pruned: false, deleted: false},
-		apply.Ignore:    {},
-		apply.Immutable: {created: true, adopted: false, updated: false, pruned: true, deleted: true},
+		apply.PolicyManage:    {created: true, adopted: true, updated: true, pruned: true, deleted: true},
+		apply.PolicyFallback:  {created: true, adopted: false, updated: true, pruned: true, deleted: true},
+		apply.PolicyKeep:      {created: true, adopted: true, updated: true, pruned: false, deleted: false},
+		apply.PolicyIgnore:    {},
+		apply.PolicyImmutable: {created: true, adopted: false, updated: false, pruned: true, deleted: true},
 	} {
-		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Merge} {
+		for _, strategy := range []apply.Strategy{apply.StrategyApply, apply.StrategyUpdate, apply.StrategyMerge} {
 			It("the policy "+string(policy)+" acts like the policy of Landscaper; strategy "+string(strategy)+" [D8] [H-18]", func(ctx SpecContext) {
 				w := newEnv(ctx)
 				w.options.Strategy = strategy
-				w.foreign(ctx, "theirs", "key", "theirs")
+				w.createForeign(ctx, "theirs", "key", "theirs")
 				theirs := w.get(ctx, "theirs")
-				first := []apply.Desired{with(w.configMap("ours", "key", "1"), policy), with(w.configMap("theirs", "more", "ours"), policy)}
+				first := []apply.Desired{withPolicy(w.configMap("ours", "key", "1"), policy), withPolicy(w.configMap("theirs", "more", "ours"), policy)}
 				w.apply(ctx, first...)
 				Expect(w.get(ctx, "ours") != nil).To(Equal(want.created))
 				Expect(w.get(ctx, "theirs").ResourceVersion != theirs.ResourceVersion).To(Equal(want.adopted))
 
-				second := []apply.Desired{with(w.configMap("ours", "key", "1", "new", "2"), policy), first[1]}
+				second := []apply.Desired{withPolicy(w.configMap("ours", "key", "1", "new", "2"), policy), first[1]}
 				w.apply(ctx, second...)
 				if want.created {
 					Expect(w.get(ctx, "ours").Data["new"] == "2").To(Equal(want.updated))
 				}
 				w.apply(ctx, second[1])
 				Expect(w.get(ctx, "ours") == nil).To(Equal(want.pruned || !want.created))
-				Expect(w.names()).NotTo(ContainElement("ours"), "it was deleted, or is forgotten")
+				Expect(w.listNames()).NotTo(ContainElement("ours"), "it was deleted, or is forgotten")
 
 				w.apply(ctx, second...)
 				w.delete(ctx)
@@ -54,18 +54,18 @@ var _ = Describe("Policies", func() {
 
 	It("the policy ignore removes an object from the inventory [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.apply(ctx, w.some("a")...)
-		w.apply(ctx, with(w.configMap("a", "key", "other"), apply.Ignore))
+		w.apply(ctx, w.newConfigMaps("a")...)
+		w.apply(ctx, withPolicy(w.configMap("a", "key", "other"), apply.PolicyIgnore))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "value"))
 		Expect(w.stored.Entries).To(BeEmpty())
 	})
 
 	It("the policy immutable does not track an object that existed before, and restores a deleted object [H-18]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.foreign(ctx, "theirs")
-		desired := []apply.Desired{with(w.configMap("theirs"), apply.Immutable), with(w.configMap("ours"), apply.Immutable)}
+		w.createForeign(ctx, "theirs")
+		desired := []apply.Desired{withPolicy(w.configMap("theirs"), apply.PolicyImmutable), withPolicy(w.configMap("ours"), apply.PolicyImmutable)}
 		w.apply(ctx, desired...)
-		Expect(w.reasons()).To(ConsistOf(apply.ReasonLeftAlone))
+		Expect(w.listReasons()).To(ConsistOf(apply.ReasonLeftAlone))
 		Expect(direct.Delete(ctx, w.get(ctx, "ours"))).To(Succeed())
 		w.apply(ctx, desired...)
 		Expect(w.get(ctx, "ours")).NotTo(BeNil())
@@ -76,7 +76,7 @@ var _ = Describe("Policies", func() {
 
 	It("rejects an unknown policy and an unknown strategy [H-29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		_, err := w.try(ctx, with(w.configMap("a"), "mange"))
+		_, err := w.try(ctx, withPolicy(w.configMap("a"), "mange"))
 		Expect(err).To(MatchError(ContainSubstring(`policy: "mange" is not one of`)))
 		desired := w.configMap("a")
 		desired.Strategy = "upate"

@@ -18,20 +18,20 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-func by(d apply.Desired, strategy apply.Strategy) apply.Desired {
+func withStrategy(d apply.Desired, strategy apply.Strategy) apply.Desired {
 	d.Strategy = strategy
 	return d
 }
 
-// job returns a Job. The template of a Job is immutable.
-func (w *env) job(image string) apply.Desired {
+// newJob returns a Job. The template of a Job is immutable.
+func (w *env) newJob(image string) apply.Desired {
 	return w.manifest("batch/v1", "Job", "a", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": image}},
 	}}}})
 }
 
-// waits applies the desired objects once. It requires that the report contains the given reason for waiting.
-func (w *env) waits(ctx context.Context, reason string, desired ...apply.Desired) {
+// expectWaiting applies the desired objects once. It requires that the report contains the given reason for waiting.
+func (w *env) expectWaiting(ctx context.Context, reason string, desired ...apply.Desired) {
 	GinkgoHelper()
 	report, err := w.try(ctx, desired...)
 	Expect(err).NotTo(HaveOccurred())
@@ -43,38 +43,38 @@ const comesAgain = "and is created again when it is gone"
 var _ = Describe("Strategy Recreate", func() {
 	It("deletes an object whose manifest changed, creates it when it is gone, and otherwise sends no request [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Recreate
+		w.options.Strategy = apply.StrategyRecreate
 		w.apply(ctx)
 		first, second := w.configMap("a", "key", "1", "old", "yes"), w.configMap("a", "key", "2")
-		Expect(w.calls(func() { w.apply(ctx, first) })).To(writes(1))
-		Expect(w.calls(func() { w.apply(ctx, first) })).To(writes(0))
+		Expect(w.recordRequests(func() { w.apply(ctx, first) })).To(matchWrites(1))
+		Expect(w.recordRequests(func() { w.apply(ctx, first) })).To(matchWrites(0))
 		before := w.get(ctx, "a")
 
-		going := w.calls(func() { w.waits(ctx, comesAgain, second) })
+		going := w.recordRequests(func() { w.expectWaiting(ctx, comesAgain, second) })
 		Expect(w.get(ctx, "a")).To(BeNil())
-		Expect(going).To(writes(3), "expected requests: a read, a dry run and a deletion: "+going.String())
-		Expect(w.names()).To(ConsistOf("a"), "the object stays in the inventory until a read shows that it is gone")
-		coming := w.calls(func() {
+		Expect(going).To(matchWrites(3), "expected requests: a read, a dry run and a deletion: "+going.String())
+		Expect(w.listNames()).To(ConsistOf("a"), "the object stays in the inventory until a read shows that it is gone")
+		coming := w.recordRequests(func() {
 			report, err := w.try(ctx, second)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(report.Done()).To(BeTrue())
+			Expect(report.IsDone()).To(BeTrue())
 		})
-		Expect(coming).To(writes(2), "expected requests: a read and a creation: "+coming.String())
+		Expect(coming).To(matchWrites(2), "expected requests: a read and a creation: "+coming.String())
 		Expect(w.get(ctx, "a").UID).NotTo(Equal(before.UID))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2"}))
-		Expect(w.calls(func() { w.apply(ctx, second) })).To(writes(0))
+		Expect(w.recordRequests(func() { w.apply(ctx, second) })).To(matchWrites(0))
 	})
 
 	It("recreates an object that another client changed, and ignores fields of other managers [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		desired := by(w.configMap("a", "key", "1", "more", "1"), apply.Recreate)
+		desired := withStrategy(w.configMap("a", "key", "1", "more", "1"), apply.StrategyRecreate)
 		w.apply(ctx, desired)
 		first := w.get(ctx, "a").UID
-		w.edit(ctx, "a", `{"data":{"theirs":"yes"}}`)
-		Expect(w.calls(func() { w.apply(ctx, desired) })).To(writes(0))
+		w.patchConfigMap(ctx, "a", `{"data":{"theirs":"yes"}}`)
+		Expect(w.recordRequests(func() { w.apply(ctx, desired) })).To(matchWrites(0))
 		for _, patch := range []string{`{"data":{"key":"by hand"}}`, `{"data":{"more":null}}`} {
 			before := w.get(ctx, "a")
-			w.edit(ctx, "a", patch)
+			w.patchConfigMap(ctx, "a", patch)
 			w.apply(ctx, desired)
 			Expect(w.get(ctx, "a").UID).NotTo(Equal(before.UID))
 			Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "1", "more": "1"}))
@@ -84,12 +84,12 @@ var _ = Describe("Strategy Recreate", func() {
 
 	It("changes immutable fields, and sends the patch before the deletion [R15]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Recreate
+		w.options.Strategy = apply.StrategyRecreate
 		key := client.ObjectKey{Namespace: w.namespace, Name: "a"}
-		first, second := w.job("one"), w.job("two")
+		first, second := w.newJob("one"), w.newJob("two")
 		w.apply(ctx, first)
 		second.AnnotateBeforeDelete = map[string]string{"example.org/may-go": "yes"}
-		spent := w.calls(func() { w.waits(ctx, comesAgain, second) })
+		spent := w.recordRequests(func() { w.expectWaiting(ctx, comesAgain, second) })
 		Expect(spent).To(HaveKeyWithValue(HaveField("Verb", "delete"), 1), spent.String())
 		Expect(spent).To(HaveKeyWithValue(HaveField("Verb", "patch"), 2), "expected requests: a dry run and the annotation: "+spent.String())
 		w.apply(ctx, second)
@@ -99,65 +99,65 @@ var _ = Describe("Strategy Recreate", func() {
 
 		// The Job is also recreated if the inventory was lost.
 		w.stored = apply.Inventory{}
-		w.apply(ctx, w.job("three"))
+		w.apply(ctx, w.newJob("three"))
 		Expect(direct.Get(ctx, key, after)).To(Succeed())
 		Expect(after.Spec.Template.Spec.Containers[0].Image).To(Equal("three"))
 	})
 
 	It("leaves an object that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Recreate
+		w.options.Strategy = apply.StrategyRecreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
-		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
-		w.waits(ctx, comesAgain, w.configMap("a", "key", "2"))
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		w.expectWaiting(ctx, comesAgain, w.configMap("a", "key", "2"))
 		before := w.get(ctx, "a")
 		Expect(before.DeletionTimestamp).NotTo(BeNil())
-		Expect(w.calls(func() { w.waits(ctx, comesAgain, w.configMap("a", "key", "2")) })).To(writes(0))
-		watches := w.options.Seen
-		w.options.Seen = nil
-		spent := w.calls(func() { w.waits(ctx, comesAgain, w.configMap("a", "key", "2")) })
-		Expect(spent.Reads().Total()).To(Equal(spent.Total()), spent.String())
+		Expect(w.recordRequests(func() { w.expectWaiting(ctx, comesAgain, w.configMap("a", "key", "2")) })).To(matchWrites(0))
+		watches := w.options.Watched
+		w.options.Watched = nil
+		spent := w.recordRequests(func() { w.expectWaiting(ctx, comesAgain, w.configMap("a", "key", "2")) })
+		Expect(spent.OnlyReads().Sum()).To(Equal(spent.Sum()), spent.String())
 		Expect(w.get(ctx, "a")).To(Equal(before))
-		w.options.Seen = watches
-		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
+		w.options.Watched = watches
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":null}}`)
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
 	})
 
 	It("restores a removed owner label in place [Rx14]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		desired := by(w.configMap("a", "key", "1"), apply.Recreate)
+		desired := withStrategy(w.configMap("a", "key", "1"), apply.StrategyRecreate)
 		w.apply(ctx, desired)
 		uid := w.get(ctx, "a").UID
 		for _, patch := range []string{`{"metadata":{"labels":null}}`, `{"metadata":{"annotations":{"deployerkit.dev/item-name":"x"}}}`, `{"metadata":{"managedFields":[{}]}}`} {
-			w.edit(ctx, "a", patch)
+			w.patchConfigMap(ctx, "a", patch)
 			w.apply(ctx, desired)
 			Expect(w.get(ctx, "a").UID).To(Equal(uid), patch)
-			Expect(w.ours(ctx)).To(ConsistOf("a"), patch)
-			Expect(w.calls(func() { w.apply(ctx, desired) })).To(writes(0), patch)
+			Expect(w.listOwned(ctx)).To(ConsistOf("a"), patch)
+			Expect(w.recordRequests(func() { w.apply(ctx, desired) })).To(matchWrites(0), patch)
 		}
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationName, "item"))
 	})
 
 	It("deletes no object whose new manifest is refused", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Recreate
+		w.options.Strategy = apply.StrategyRecreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
 		broken := w.configMap("a", "key", "2")
 		broken.Object.SetLabels(map[string]string{"app": "no such value!"})
 		_, err := w.try(ctx, broken)
-		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		Expect(apply.GetClass(err)).To(Equal(apply.ClassPermanent))
 		Expect(w.get(ctx, "a")).To(Equal(before))
 	})
 
 	It("deletes no object that another item owns by now, or that another client created in its place", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Recreate
+		w.options.Strategy = apply.StrategyRecreate
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "1"))
-		w.edit(ctx, "a", `{"metadata":{"labels":{"deployerkit.dev/item":"another"},"annotations":{"deployerkit.dev/item-name":"another"}}}`)
+		w.patchConfigMap(ctx, "a", `{"metadata":{"labels":{"deployerkit.dev/item":"another"},"annotations":{"deployerkit.dev/item-name":"another"}}}`)
 		Expect(direct.Delete(ctx, w.get(ctx, "b"))).To(Succeed())
-		w.foreign(ctx, "b", "key", "theirs", "more", "theirs")
+		w.createForeign(ctx, "b", "key", "theirs", "more", "theirs")
 		before := []any{w.get(ctx, "a"), w.get(ctx, "b").UID}
 		for range 2 {
 			_, err := w.try(ctx, w.configMap("a", "key", "2"), w.configMap("b", "key", "1"))
@@ -171,21 +171,21 @@ var _ = Describe("Strategy Recreate", func() {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
-		w.options.Strategy = apply.Recreate
-		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(writes(0))
-		w.options.Seen = nil
-		spent := w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })
-		Expect(spent.Reads().Total()).To(Equal(1))
-		Expect(spent).To(writes(1), spent.String())
+		w.options.Strategy = apply.StrategyRecreate
+		Expect(w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(matchWrites(0))
+		w.options.Watched = nil
+		spent := w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "1")) })
+		Expect(spent.OnlyReads().Sum()).To(Equal(1))
+		Expect(spent).To(matchWrites(1), spent.String())
 		Expect(w.get(ctx, "a")).To(Equal(before))
 	})
 
 	It("shows a recreated object in the plan", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Recreate
-		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b"), w.job("one"))
-		w.edit(ctx, "b", `{"metadata":{"labels":null}}`)
-		plan, err := w.plan(ctx, w.configMap("a", "key", "2"), w.configMap("b"), w.job("two"), w.configMap("c"))
+		w.options.Strategy = apply.StrategyRecreate
+		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b"), w.newJob("one"))
+		w.patchConfigMap(ctx, "b", `{"metadata":{"labels":null}}`)
+		plan, err := w.getPlan(ctx, w.configMap("a", "key", "2"), w.configMap("b"), w.newJob("two"), w.configMap("c"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(plan.Changes).To(HaveExactElements(
 			SatisfyAll(HaveField("Action", apply.ActionRecreate), HaveField("Ref.Kind", "Job"), HaveField("Fields", BeEmpty())),
@@ -197,10 +197,10 @@ var _ = Describe("Strategy Recreate", func() {
 
 	for _, lost := range []bool{false, true} {
 		for n := range 4 {
-			It(fmt.Sprintf("recreates an object after a kill at write %d, whose response is lost: %t", n, lost), func(ctx SpecContext) {
+			It(fmt.Sprintf("recreates an object after the process was killed at write %d, %s the write took effect", n, effect[lost]), func(ctx SpecContext) {
 				w := newEnv(ctx)
-				w.options.Strategy, w.options.Concurrency = apply.Recreate, 1
-				w.foreign(ctx, "foreign", "key", "theirs")
+				w.options.Strategy, w.options.Concurrency = apply.StrategyRecreate, 1
+				w.createForeign(ctx, "foreign", "key", "theirs")
 				untouched := w.get(ctx, "foreign")
 				w.apply(ctx, w.configMap("a", "key", "1"))
 				w.untilKilled(n, lost, func(e *apply.Engine) (inv apply.Inventory, report apply.Report, err error) {
@@ -214,9 +214,9 @@ var _ = Describe("Strategy Recreate", func() {
 				})
 				w.apply(ctx, w.configMap("a", "key", "2"))
 				Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
-				Expect(w.reasons()).To(BeEmpty())
+				Expect(w.listReasons()).To(BeEmpty())
 				w.delete(ctx)
-				Expect(w.ours(ctx)).To(BeEmpty())
+				Expect(w.listOwned(ctx)).To(BeEmpty())
 				Expect(w.get(ctx, "foreign")).To(Equal(untouched))
 			})
 		}
@@ -224,14 +224,14 @@ var _ = Describe("Strategy Recreate", func() {
 
 	It("reports a denied deletion, and tries it again", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Recreate
+		w.options.Strategy = apply.StrategyRecreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
-		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
-			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.wire.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
+			faultnet.ReturnStatus(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		_, err := w.try(ctx, w.configMap("a", "key", "2"))
-		Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+		Expect(apply.GetClass(err)).To(Equal(apply.ClassRetry))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))
-		w.wire.Inject(nil)
+		w.wire.SetInjector(nil)
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
 	})

@@ -15,45 +15,45 @@ var _ = Describe("Policy retain", func() {
 		desired := w.configMap("a", "key", "1")
 		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"after": "yes"}}
 		w.apply(ctx, desired, w.configMap("b"))
-		same := with(desired, apply.Retain)
-		Expect(w.calls(func() {
-			inv, _, err := w.engine().AfterDeployment(ctx, w.owner, []apply.Desired{same}, w.stored)
+		same := withPolicy(desired, apply.PolicyRetain)
+		Expect(w.recordRequests(func() {
+			inv, _, err := w.newEngine().AfterDeployment(ctx, w.owner, []apply.Desired{same}, w.stored)
 			Expect(err).NotTo(HaveOccurred())
 			w.store(inv)
-		})).To(writes(0), "the patch before the deletion is not sent yet")
-		w.edit(ctx, "a", `{"metadata":{"labels":null},"data":{"key":"by hand"}}`)
+		})).To(matchWrites(0), "the patch before the deletion is not sent yet")
+		w.patchConfigMap(ctx, "a", `{"metadata":{"labels":null},"data":{"key":"by hand"}}`)
 		before := w.get(ctx, "a")
-		frozen := with(w.configMap("a", "key", "2"), apply.Retain)
+		frozen := withPolicy(w.configMap("a", "key", "2"), apply.PolicyRetain)
 		frozen.PatchAfterDeployment = desired.PatchAfterDeployment
 		for range 2 {
-			spent := w.calls(func() {
+			spent := w.recordRequests(func() {
 				report := w.apply(ctx, frozen, w.configMap("b"))
 				Expect(report.Owned).To(ConsistOf(HaveField("Object.Name", "b")))
-				inv, _, err := w.engine().AfterDeployment(ctx, w.owner, []apply.Desired{frozen}, w.stored)
+				inv, _, err := w.newEngine().AfterDeployment(ctx, w.owner, []apply.Desired{frozen}, w.stored)
 				Expect(err).NotTo(HaveOccurred())
 				w.store(inv)
 			})
-			Expect(spent).To(writes(0), spent.String())
+			Expect(spent).To(matchWrites(0), spent.String())
 		}
 		Expect(w.get(ctx, "a")).To(Equal(before))
-		Expect(w.names()).To(ConsistOf("a", "b"))
-		Expect(w.engine().Owned(w.stored)).To(ConsistOf(HaveField("Object.Name", "b")), "a new process does not watch the object for drift either")
-		plan, err := w.plan(ctx, frozen, w.configMap("b"))
+		Expect(w.listNames()).To(ConsistOf("a", "b"))
+		Expect(w.newEngine().ListOwned(w.stored)).To(ConsistOf(HaveField("Object.Name", "b")), "a new process does not watch the object for drift either")
+		plan, err := w.getPlan(ctx, frozen, w.configMap("b"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(plan.Changes).To(BeEmpty())
 
 		w.apply(ctx, w.configMap("b"))
 		Expect(w.get(ctx, "a")).To(BeNil())
-		Expect(w.names()).To(ConsistOf("b"))
+		Expect(w.listNames()).To(ConsistOf("b"))
 	})
 
 	It("changes no object that the inventory does not contain, and creates none", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx)
-		w.foreign(ctx, "theirs", "key", "theirs")
+		w.createForeign(ctx, "theirs", "key", "theirs")
 		before := w.get(ctx, "theirs")
-		desired := []apply.Desired{with(w.configMap("theirs", "key", "1"), apply.Retain), with(w.configMap("new"), apply.Retain)}
-		Expect(w.calls(func() { w.apply(ctx, desired...) })).To(writes(0))
+		desired := []apply.Desired{withPolicy(w.configMap("theirs", "key", "1"), apply.PolicyRetain), withPolicy(w.configMap("new"), apply.PolicyRetain)}
+		Expect(w.recordRequests(func() { w.apply(ctx, desired...) })).To(matchWrites(0))
 		Expect(w.stored.Entries).To(BeEmpty())
 		Expect(w.checkpoints).To(BeZero())
 		w.apply(ctx)
@@ -65,12 +65,12 @@ var _ = Describe("Policy retain", func() {
 	It("corrects the object when the policy changes", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "1"))
-		w.apply(ctx, with(w.configMap("a", "key", "1"), apply.Retain))
-		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
-		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(writes(1))
+		w.apply(ctx, withPolicy(w.configMap("a", "key", "1"), apply.PolicyRetain))
+		w.patchConfigMap(ctx, "a", `{"data":{"key":"by hand"}}`)
+		Expect(w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(matchWrites(1))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))
-		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(writes(0))
-		w.apply(ctx, with(w.configMap("a"), apply.Retain))
+		Expect(w.recordRequests(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(matchWrites(0))
+		w.apply(ctx, withPolicy(w.configMap("a"), apply.PolicyRetain))
 		w.delete(ctx)
 		Expect(w.get(ctx, "a")).To(BeNil(), "the object is deleted with the item")
 	})

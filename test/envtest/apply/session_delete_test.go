@@ -28,10 +28,10 @@ func (w *env) onWrite(name string, f func()) faultnet.Injector {
 	}
 }
 
-// dismiss deletes objects in a session, and stores the resulting inventory.
-func (w *env) dismiss(ctx context.Context, names ...string) ([]apply.Waiting, error) {
-	s := w.session()
-	waiting, err := s.Delete(ctx, w.refs(names...)...)
+// deleteInSession deletes objects in a session, and stores the resulting inventory.
+func (w *env) deleteInSession(ctx context.Context, names ...string) ([]apply.Waiting, error) {
+	s := w.newSession()
+	waiting, err := s.Delete(ctx, w.newRefs(names...)...)
 	w.store(s.Inventory())
 	return waiting, err
 }
@@ -40,45 +40,45 @@ var _ = Describe("Deletions of a session", func() {
 	It("deletes the given objects in the given order, and no other objects", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
-		w.apply(ctx, w.some("a", "b", "c", "d")...)
-		s := w.session()
-		_, err := s.Apply(ctx, w.some("a", "e")...)
+		w.apply(ctx, w.newConfigMaps("a", "b", "c", "d")...)
+		s := w.newSession()
+		_, err := s.Apply(ctx, w.newConfigMaps("a", "e")...)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(s.Unclaimed()).To(HaveLen(3))
-		Expect(w.ours(ctx)).To(ConsistOf("a", "b", "c", "d", "e"))
-		order := w.written(func() {
-			waiting, err := s.Delete(ctx, w.refs("d", "b", "never-was")...)
+		Expect(s.ListUnclaimed()).To(HaveLen(3))
+		Expect(w.listOwned(ctx)).To(ConsistOf("a", "b", "c", "d", "e"))
+		order := w.recordWrites(func() {
+			waiting, err := s.Delete(ctx, w.newRefs("d", "b", "never-was")...)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(waiting).To(BeEmpty())
 		})
 		Expect(order).To(Equal([]string{"d", "b"}))
 		Expect(s.Report().Deleted).To(Equal(2))
 		w.store(s.Inventory())
-		Expect(w.names()).To(ConsistOf("a", "c", "e"))
-		Expect(w.ours(ctx)).To(ConsistOf("a", "c", "e"))
+		Expect(w.listNames()).To(ConsistOf("a", "c", "e"))
+		Expect(w.listOwned(ctx)).To(ConsistOf("a", "c", "e"))
 
-		_, err = s.Apply(ctx, w.some("b")...)
+		_, err = s.Apply(ctx, w.newConfigMaps("b")...)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(w.names()).To(ConsistOf("a", "b", "c", "e"), "it is claimed again, and stored")
+		Expect(w.listNames()).To(ConsistOf("a", "b", "c", "e"), "it is claimed again, and stored")
 	})
 
 	It("keeps an object in the inventory until it is known to be gone", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		desired := w.some("a")
+		desired := w.newConfigMaps("a")
 		desired[0].AnnotateBeforeDelete = map[string]string{"example.org/bye": "1"}
 		desired[0].PatchBeforeDelete = map[string]any{"data": map[string]any{"key": "bye"}}
-		w.in(ctx, desired)
-		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		w.runSession(ctx, desired)
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		for range 2 {
-			waiting, err := w.dismiss(ctx, "a")
+			waiting, err := w.deleteInSession(ctx, "a")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(waiting).To(ConsistOf(HaveField("Reason", ContainSubstring("held by finalizers"))))
-			Expect(w.names()).To(ConsistOf("a"))
+			Expect(waiting).To(ConsistOf(HaveField("Message", ContainSubstring("held by finalizers"))))
+			Expect(w.listNames()).To(ConsistOf("a"))
 		}
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "bye"))
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue("example.org/bye", "1"))
-		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
-		waiting, err := w.dismiss(ctx, "a")
+		w.patchConfigMap(ctx, "a", `{"metadata":{"finalizers":null}}`)
+		waiting, err := w.deleteInSession(ctx, "a")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(waiting).To(BeEmpty())
 		Expect(w.stored.Entries).To(BeEmpty())
@@ -86,30 +86,30 @@ var _ = Describe("Deletions of a session", func() {
 
 	It("reports a denied deletion, and deletes the other objects [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.apply(ctx, w.some("a", "b", "c")...)
-		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" && r.Name == "a" },
-			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
-		_, err := w.dismiss(ctx, "a", "b")
-		w.wire.Inject(nil)
+		w.apply(ctx, w.newConfigMaps("a", "b", "c")...)
+		w.wire.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" && r.Name == "a" },
+			faultnet.ReturnStatus(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		_, err := w.deleteInSession(ctx, "a", "b")
+		w.wire.SetInjector(nil)
 		Expect(err).To(MatchError(ContainSubstring("/a: injected by the test")))
-		Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
-		Expect(w.names()).To(ConsistOf("a", "c"))
+		Expect(apply.GetClass(err)).To(Equal(apply.ClassRetry))
+		Expect(w.listNames()).To(ConsistOf("a", "c"))
 	})
 
 	It("deletes no object of another owner", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.apply(ctx, w.some("a", "kept")...)
+		w.apply(ctx, w.newConfigMaps("a", "kept")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
-		w.foreign(ctx, "a")
-		w.foreign(ctx, "b")
-		w.apply(ctx, with(w.configMap("kept", "key", "value"), apply.Keep), with(w.configMap("a"), apply.Retain))
+		w.createForeign(ctx, "a")
+		w.createForeign(ctx, "b")
+		w.apply(ctx, withPolicy(w.configMap("kept", "key", "value"), apply.PolicyKeep), withPolicy(w.configMap("a"), apply.PolicyRetain))
 		// The process was killed after Claim and before the first write, so the entries in the inventory have no UID.
-		Expect(w.session().Claim(ctx, w.some("b", "c")...)).To(Succeed())
-		stranger := w.other()
-		stranger.apply(ctx, w.some("c")...)
+		Expect(w.newSession().Claim(ctx, w.newConfigMaps("b", "c")...)).To(Succeed())
+		stranger := w.newOtherItem()
+		stranger.apply(ctx, w.newConfigMaps("c")...)
 		before := []*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b"), w.get(ctx, "c")}
-		Expect(w.names()).To(ConsistOf("a", "b", "c", "kept"))
-		waiting, err := w.dismiss(ctx, "a", "b", "c", "kept")
+		Expect(w.listNames()).To(ConsistOf("a", "b", "c", "kept"))
+		waiting, err := w.deleteInSession(ctx, "a", "b", "c", "kept")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(waiting).To(BeEmpty())
 		Expect([]*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b"), w.get(ctx, "c")}).To(Equal(before))
@@ -119,11 +119,11 @@ var _ = Describe("Deletions of a session", func() {
 
 	It("deletes an object that a killed process created and did not store in full", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		Expect(w.session().Claim(ctx, w.some("a")...)).To(Succeed())
+		Expect(w.newSession().Claim(ctx, w.newConfigMaps("a")...)).To(Succeed())
 		claimed := w.stored
-		w.in(ctx, w.some("a"))
+		w.runSession(ctx, w.newConfigMaps("a"))
 		w.stored = claimed
-		_, err := w.dismiss(ctx, "a")
+		_, err := w.deleteInSession(ctx, "a")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
@@ -135,11 +135,11 @@ var _ = Describe("Deletions of a session", func() {
 		old := w.stored.Entries[0]
 		old.APIVersion = "events.k8s.io/v1"
 		w.stored.Entries = append(w.stored.Entries, old)
-		s := w.session()
+		s := w.newSession()
 		_, err := s.Apply(ctx, event)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(s.Unclaimed()).To(HaveExactElements(HaveField("APIVersion", "events.k8s.io/v1")))
-		_, err = s.Delete(ctx, s.Unclaimed()[0].Ref())
+		Expect(s.ListUnclaimed()).To(HaveExactElements(HaveField("APIVersion", "events.k8s.io/v1")))
+		_, err = s.Delete(ctx, s.ListUnclaimed()[0].Ref())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(direct.Get(ctx, client.ObjectKeyFromObject(event.Object), &corev1.Event{})).To(Succeed())
 		Expect(s.Inventory().Entries).To(HaveExactElements(HaveField("APIVersion", "v1")))
@@ -147,21 +147,21 @@ var _ = Describe("Deletions of a session", func() {
 
 	for _, lost := range []bool{false, true} {
 		for n := range 6 {
-			It(fmt.Sprintf("completes its writes and deletions after a kill at write %d, whose response is lost: %t [D10, D11]", n, lost), func(ctx SpecContext) {
+			It(fmt.Sprintf("completes the writes and deletions after the process was killed at write %d, %s the write took effect [D10, D11]", n, effect[lost]), func(ctx SpecContext) {
 				w := newEnv(ctx)
 				w.options.Concurrency = 1
-				w.foreign(ctx, "foreign", "key", "theirs")
+				w.createForeign(ctx, "foreign", "key", "theirs")
 				untouched := w.get(ctx, "foreign")
-				w.in(ctx, w.some("a", "b"))
+				w.runSession(ctx, w.newConfigMaps("a", "b"))
 				walk := func(e *apply.Engine) (apply.Inventory, apply.Report, error) {
-					s := e.Session(w.owner, w.stored)
-					for _, wave := range [][]apply.Desired{w.some("b"), w.some("c"), w.some("d", "e")} {
+					s := e.NewSession(w.owner, w.stored)
+					for _, wave := range [][]apply.Desired{w.newConfigMaps("b"), w.newConfigMaps("c"), w.newConfigMaps("d", "e")} {
 						if _, err := s.Apply(ctx, wave...); err != nil {
 							return s.Inventory(), s.Report(), err
 						}
 					}
 					gone := slices.Collect(func(yield func(apply.Ref) bool) {
-						for _, one := range s.Unclaimed() {
+						for _, one := range s.ListUnclaimed() {
 							yield(one.Ref())
 						}
 					})
@@ -169,12 +169,12 @@ var _ = Describe("Deletions of a session", func() {
 					return s.Inventory(), s.Report(), err
 				}
 				w.untilKilled(n, lost, walk)
-				Expect(w.names()).To(ContainElements(w.ours(ctx)), "each existing object of the item is in the inventory")
+				Expect(w.listNames()).To(ContainElements(w.listOwned(ctx)), "each existing object of the item is in the inventory")
 				w.untilKilled(100, false, walk)
-				Expect(w.ours(ctx)).To(ConsistOf("b", "c", "d", "e"))
-				Expect(w.names()).To(ConsistOf("b", "c", "d", "e"))
+				Expect(w.listOwned(ctx)).To(ConsistOf("b", "c", "d", "e"))
+				Expect(w.listNames()).To(ConsistOf("b", "c", "d", "e"))
 				Expect(w.get(ctx, "foreign")).To(Equal(untouched))
-				Expect(w.reasons()).To(BeEmpty())
+				Expect(w.listReasons()).To(BeEmpty())
 			})
 		}
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// session returns a session of the engine that begins with the stored inventory.
-func (w *env) session() *apply.Session { return w.engine().Session(w.owner, w.stored) }
+// newSession returns a session of the engine that begins with the stored inventory.
+func (w *env) newSession() *apply.Session { return w.newEngine().NewSession(w.owner, w.stored) }
 
-// The method `in` processes several groups of objects in one session, one group after the other. It claims and then
-// applies each group, and stores the resulting inventory.
-func (w *env) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcome {
+// runSession processes several groups of objects in one session, one group after the other. It claims and then applies
+// each group, and stores the resulting inventory.
+func (w *env) runSession(ctx context.Context, waves ...[]apply.Desired) []apply.ApplyResult {
 	GinkgoHelper()
-	s := w.session()
-	out := []apply.Outcome{}
+	s := w.newSession()
+	out := []apply.ApplyResult{}
 	for _, wave := range waves {
 		Expect(s.Claim(ctx, wave...)).To(Succeed())
 		for _, one := range wave {
@@ -36,10 +36,10 @@ func (w *env) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcome 
 	return out
 }
 
-func (w *env) refs(names ...string) []apply.Ref {
+func (w *env) newRefs(names ...string) []apply.Ref {
 	out := []apply.Ref{}
 	for _, name := range names {
-		out = append(out, apply.RefOf(w.configMap(name).Object))
+		out = append(out, apply.ToRef(w.configMap(name).Object))
 	}
 	return out
 }
@@ -52,17 +52,17 @@ var _ = Describe("Sessions", func() {
 		for all := w.configMaps(50); len(all) > 0; all = all[5:] {
 			waves = append(waves, all[:5])
 		}
-		first := w.calls(func() {
-			Expect(w.in(ctx, waves...)).To(SatisfyAll(HaveLen(50), HaveEach(SatisfyAll(HaveField("Changed", true), HaveField("Live", Not(BeNil()))))))
+		first := w.recordRequests(func() {
+			Expect(w.runSession(ctx, waves...)).To(SatisfyAll(HaveLen(50), HaveEach(SatisfyAll(HaveField("Changed", true), HaveField("Live", Not(BeNil()))))))
 		})
-		Expect(first).To(writes(50), first.String())
+		Expect(first).To(matchWrites(50), first.String())
 		Expect(w.checkpoints).To(Equal(10))
-		second := w.calls(func() {
-			Expect(w.in(ctx, waves...)).To(SatisfyAll(HaveLen(50), HaveEach(SatisfyAll(HaveField("Changed", false), HaveField("Live", BeNil())))))
+		second := w.recordRequests(func() {
+			Expect(w.runSession(ctx, waves...)).To(SatisfyAll(HaveLen(50), HaveEach(SatisfyAll(HaveField("Changed", false), HaveField("Live", BeNil())))))
 		})
-		Expect(second).To(writes(0), second.String())
+		Expect(second).To(matchWrites(0), second.String())
 		Expect(w.checkpoints).To(Equal(10))
-		Expect(w.calls(func() { Expect(w.apply(ctx, w.configMaps(50)...).Unchanged).To(Equal(50)) })).To(writes(0), "the engine regards the objects as unchanged")
+		Expect(w.recordRequests(func() { Expect(w.apply(ctx, w.configMaps(50)...).Unchanged).To(Equal(50)) })).To(matchWrites(0), "the engine regards the objects as unchanged")
 	})
 
 	It("accepts concurrent calls, and each checkpoint contains the previous one", func(ctx SpecContext) {
@@ -73,8 +73,8 @@ var _ = Describe("Sessions", func() {
 			stored = append(stored, len(inv.Entries))
 			return next(ctx, inv)
 		}
-		s := w.session()
-		spent := w.calls(func() {
+		s := w.newSession()
+		spent := w.recordRequests(func() {
 			nodes := sync.WaitGroup{}
 			for i := range 10 {
 				nodes.Go(func() {
@@ -89,7 +89,7 @@ var _ = Describe("Sessions", func() {
 			}
 			nodes.Wait()
 		})
-		Expect(spent).To(writes(21), "the object that all calls contain is written once: "+spent.String())
+		Expect(spent).To(matchWrites(21), "the object that all calls contain is written once: "+spent.String())
 		Expect(stored).To(SatisfyAll(HaveLen(11), WithTransform(func(n []int) bool {
 			for i := range n[1:] {
 				if n[i] >= n[i+1] {
@@ -99,7 +99,7 @@ var _ = Describe("Sessions", func() {
 			return true
 		}, BeTrue())))
 		w.store(s.Inventory())
-		Expect(w.names()).To(ConsistOf(w.ours(ctx)))
+		Expect(w.listNames()).To(ConsistOf(w.listOwned(ctx)))
 		report := s.Report()
 		Expect(report.Applied).To(Equal(21))
 		Expect(report.Unchanged).To(Equal(9))
@@ -109,9 +109,9 @@ var _ = Describe("Sessions", func() {
 	It("writes objects in the order of the caller, regardless of their kinds [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
-		role := w.application()[1]
-		order := w.written(func() {
-			_, err := w.session().Apply(ctx, w.configMap("z"), role, w.configMap("a"))
+		role := w.newObjectOfEachStage()[1]
+		order := w.recordWrites(func() {
+			_, err := w.newSession().Apply(ctx, w.configMap("z"), role, w.configMap("a"))
 			Expect(err).NotTo(HaveOccurred())
 		})
 		Expect(order).To(Equal([]string{"z", role.Object.GetName(), "a"}))
@@ -122,8 +122,8 @@ var _ = Describe("Sessions", func() {
 		w.options.Concurrency = 1
 		webhook := w.manifest("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", w.namespace, map[string]any{"webhooks": []any{}})
 		webhook.Object.SetNamespace("")
-		order := w.written(func() {
-			outcomes, err := w.session().Apply(ctx, webhook, w.configMap("server"))
+		order := w.recordWrites(func() {
+			outcomes, err := w.newSession().Apply(ctx, webhook, w.configMap("server"))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(outcomes).To(HaveExactElements(HaveField("Ref.Name", w.namespace), HaveField("Ref.Name", "server")))
 		})
@@ -134,47 +134,47 @@ var _ = Describe("Sessions", func() {
 	It("returns the outcome of each object, and continues after errors [Rx2]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
-		w.apply(ctx, w.some("same", "held")...)
-		w.edit(ctx, "held", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		w.apply(ctx, w.newConfigMaps("same", "held")...)
+		w.patchConfigMap(ctx, "held", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		Expect(direct.Delete(ctx, w.get(ctx, "held"))).To(Succeed())
-		w.refuse("broken")
-		s := w.session()
-		out, err := s.Apply(ctx, append(w.some("broken", "held", "same", "new"), with(w.configMap("never"), apply.Retain))...)
+		w.failWrites("broken")
+		s := w.newSession()
+		out, err := s.Apply(ctx, append(w.newConfigMaps("broken", "held", "same", "new"), withPolicy(w.configMap("never"), apply.PolicyRetain))...)
 		Expect(err).To(MatchError(ContainSubstring("/broken: injected by the test")))
 		Expect(out).To(HaveExactElements(
 			SatisfyAll(HaveField("Ref.Name", "broken"), HaveField("Err", MatchError(ContainSubstring("/broken: "))), HaveField("Live", BeNil())),
-			SatisfyAll(HaveField("Ref.Name", "held"), HaveField("Err", BeNil()), HaveField("Waiting", ContainSubstring("is being deleted"))),
-			SatisfyAll(HaveField("Ref.Name", "same"), HaveField("Changed", false), HaveField("Live", BeNil()), HaveField("Waiting", BeEmpty())),
+			SatisfyAll(HaveField("Ref.Name", "held"), HaveField("Err", BeNil()), HaveField("WaitMessage", ContainSubstring("is being deleted"))),
+			SatisfyAll(HaveField("Ref.Name", "same"), HaveField("Changed", false), HaveField("Live", BeNil()), HaveField("WaitMessage", BeEmpty())),
 			SatisfyAll(HaveField("Ref.Name", "new"), HaveField("Changed", true), HaveField("Live.Object", HaveKeyWithValue("data", map[string]any{"key": "value"}))),
 			HaveField("Ref.Name", "never"),
 		))
 		Expect(s.Report().Reason()).To(ContainSubstring("/held: is being deleted"))
-		w.wire.Inject(nil)
-		w.edit(ctx, "held", `{"metadata":{"finalizers":null}}`)
-		out, err = s.Apply(ctx, w.some("held", "broken")...)
+		w.wire.SetInjector(nil)
+		w.patchConfigMap(ctx, "held", `{"metadata":{"finalizers":null}}`)
+		out, err = s.Apply(ctx, w.newConfigMaps("held", "broken")...)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(HaveEach(HaveField("Waiting", BeEmpty())))
-		Expect(s.Report().Done()).To(BeTrue(), "the session no longer waits for the object")
+		Expect(out).To(HaveEach(HaveField("WaitMessage", BeEmpty())))
+		Expect(s.Report().IsDone()).To(BeTrue(), "the session no longer waits for the object")
 
 		w.options.Force = true
-		again, err := w.engine().Session(w.owner, s.Inventory()).Apply(ctx, w.some("new")...)
+		again, err := w.newEngine().NewSession(w.owner, s.Inventory()).Apply(ctx, w.newConfigMaps("new")...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(again).To(ConsistOf(SatisfyAll(HaveField("Changed", false), HaveField("Live", Not(BeNil())))), "the write changes nothing")
 	})
 
 	It("discovers kinds that an earlier call defined", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		all := w.application()
-		s := w.session()
+		all := w.newObjectOfEachStage()
+		s := w.newSession()
 		Expect(s.Claim(ctx, all[3])).To(Succeed())
 		out, err := s.Apply(ctx, all[0])
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ConsistOf(HaveField("Waiting", ContainSubstring("the cluster does not know"))))
+		Expect(out).To(ConsistOf(HaveField("WaitMessage", ContainSubstring("the cluster does not know"))))
 		Eventually(func(g Gomega) {
 			for _, one := range []apply.Desired{all[3], all[2], all[0]} {
 				out, err := s.Apply(ctx, one)
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(out).To(HaveEach(HaveField("Waiting", BeEmpty())))
+				g.Expect(out).To(HaveEach(HaveField("WaitMessage", BeEmpty())))
 			}
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
 	})
@@ -183,34 +183,34 @@ var _ = Describe("Sessions", func() {
 		w := newEnv(ctx)
 		boom, store := errors.New("boom"), w.options.Checkpoint
 		w.options.Checkpoint = func(context.Context, apply.Inventory) error { return boom }
-		s := w.session()
+		s := w.newSession()
 		for range 2 {
-			Expect(s.Claim(ctx, w.some("a", "b")...)).To(MatchError(boom))
-			Expect(w.calls(func() {
-				out, err := s.Apply(ctx, w.some("a")...)
+			Expect(s.Claim(ctx, w.newConfigMaps("a", "b")...)).To(MatchError(boom))
+			Expect(w.recordRequests(func() {
+				out, err := s.Apply(ctx, w.newConfigMaps("a")...)
 				Expect(err).To(MatchError(boom))
 				Expect(out).To(BeNil())
-			})).To(writes(0))
+			})).To(matchWrites(0))
 			Expect(s.Inventory().Entries).To(BeEmpty())
 		}
 		w.options.Checkpoint, w.options.MaxInventory = store, 300
-		out, err := w.session().Apply(ctx, w.configMaps(10)...)
+		out, err := w.newSession().Apply(ctx, w.configMaps(10)...)
 		Expect(err).To(MatchError(ContainSubstring("10 objects are too many")))
 		Expect(out).To(BeNil())
-		Expect(w.ours(ctx)).To(BeEmpty())
+		Expect(w.listOwned(ctx)).To(BeEmpty())
 	})
 
 	It("stops when its context ends, and returns the cause for each object that it did not write", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		ended, end := context.WithCancelCause(ctx)
-		s := w.session()
+		s := w.newSession()
 		w.options.Checkpoint = nil
-		Expect(s.Claim(ctx, w.some("a", "b")...)).To(Succeed())
+		Expect(s.Claim(ctx, w.newConfigMaps("a", "b")...)).To(Succeed())
 		cause := errors.New("enough")
-		w.wire.Inject(w.onWrite("a", func() { end(cause) }))
-		out, err := s.Apply(ended, w.some("a", "b")...)
-		w.wire.Inject(nil)
+		w.wire.SetInjector(w.onWrite("a", func() { end(cause) }))
+		out, err := s.Apply(ended, w.newConfigMaps("a", "b")...)
+		w.wire.SetInjector(nil)
 		Expect(err).To(MatchError(cause))
 		Expect(out[1]).To(SatisfyAll(HaveField("Ref.Name", "b"), HaveField("Err", MatchError(cause))))
 		Expect(w.get(ctx, "b")).To(BeNil())
@@ -218,21 +218,21 @@ var _ = Describe("Sessions", func() {
 
 	It("stores the component and the requirements of each object", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		desired := w.some("a", "b")
+		desired := w.newConfigMaps("a", "b")
 		desired[0].Component = "database"
 		desired[1].Component, desired[1].Requires = "web", []string{"database", "queue"}
-		w.in(ctx, desired)
+		w.runSession(ctx, desired)
 		Expect(w.stored.Entries).To(HaveExactElements(
 			SatisfyAll(HaveField("Component", "database"), HaveField("Requires", BeEmpty())),
 			SatisfyAll(HaveField("Component", "web"), HaveField("Requires", []string{"database", "queue"})),
 		))
 		desired[1].Requires = []string{"database"}
-		Expect(w.calls(func() { w.in(ctx, desired) })).To(writes(0), "the field is not a part of the object")
+		Expect(w.recordRequests(func() { w.runSession(ctx, desired) })).To(matchWrites(0), "the field is not a part of the object")
 		Expect(w.stored.Entries[1].Requires).To(Equal([]string{"database"}))
 
-		s := w.session()
+		s := w.newSession()
 		Expect(s.Claim(ctx, desired[0])).To(Succeed())
-		Expect(s.Unclaimed()).To(HaveExactElements(HaveField("Component", "web")))
+		Expect(s.ListUnclaimed()).To(HaveExactElements(HaveField("Component", "web")))
 		desired[0].Component = "web"
 		Expect(s.Claim(ctx, desired[0])).To(MatchError(ContainSubstring(`is returned by two components, "database" and "web"`)))
 	})
@@ -240,10 +240,10 @@ var _ = Describe("Sessions", func() {
 	It("rejects a list with its name", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		list := w.manifest("v1", "ConfigMapList", "l", map[string]any{"items": []any{w.configMap("a").Object.Object}})
-		out, err := w.session().Apply(ctx, list, w.configMap("b"))
+		out, err := w.newSession().Apply(ctx, list, w.configMap("b"))
 		Expect(err).To(MatchError(ContainSubstring("ConfigMapList " + w.namespace + "/l: is a list; pass its items individually")))
-		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		Expect(apply.GetClass(err)).To(Equal(apply.ClassPermanent))
 		Expect(out).To(BeNil())
-		Expect(w.ours(ctx)).To(BeEmpty())
+		Expect(w.listOwned(ctx)).To(BeEmpty())
 	})
 })

@@ -19,17 +19,17 @@ var _ = Describe("Update strategies", func() {
 	// First, the item applies the keys "key" and "old", and another client sets the key "hand". Then the item applies a
 	// manifest that changes "key", adds "added" and no longer contains "old".
 	for strategy, want := range map[apply.Strategy]map[string]string{
-		apply.Apply:          {"key": "new", "hand": "theirs", "added": "yes"},
-		apply.Update:         {"key": "new", "added": "yes"},
-		apply.Patch:          {"key": "new", "added": "yes"},
-		apply.Merge:          {"key": "value", "old": "yes", "hand": "theirs", "added": "yes"},
-		apply.MergeOverwrite: {"key": "new", "old": "yes", "hand": "theirs", "added": "yes"},
+		apply.StrategyApply:          {"key": "new", "hand": "theirs", "added": "yes"},
+		apply.StrategyUpdate:         {"key": "new", "added": "yes"},
+		apply.StrategyPatch:          {"key": "new", "added": "yes"},
+		apply.StrategyMerge:          {"key": "value", "old": "yes", "hand": "theirs", "added": "yes"},
+		apply.StrategyMergeOverwrite: {"key": "new", "old": "yes", "hand": "theirs", "added": "yes"},
 	} {
 		It("the strategy "+string(strategy)+" treats fields like the strategy of Landscaper [D9]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
-			w.edit(ctx, "a", `{"data":{"hand":"theirs"},"metadata":{"finalizers":["example.org/theirs"]}}`)
+			w.patchConfigMap(ctx, "a", `{"data":{"hand":"theirs"},"metadata":{"finalizers":["example.org/theirs"]}}`)
 			w.apply(ctx, w.configMap("a", "key", "new", "added", "yes"))
 			Expect(w.get(ctx, "a").Data).To(Equal(want))
 			Expect(w.get(ctx, "a").Finalizers).To(ConsistOf("example.org/theirs"))
@@ -60,10 +60,10 @@ var _ = Describe("Update strategies", func() {
 
 	It("the strategy patch retries after a conflict", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		w.options.Strategy = apply.Patch
+		w.options.Strategy = apply.StrategyPatch
 		w.apply(ctx, w.configMap("a", "key", "value"))
-		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" },
-			faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
+		w.wire.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" },
+			faultnet.OnlyFirst(1, faultnet.ReturnStatus(http.StatusConflict, metav1.StatusReasonConflict))))
 		report, err := w.try(ctx, w.configMap("a", "key", "new"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.Reason()).To(ContainSubstring("changed while it was written"))
@@ -77,7 +77,7 @@ var _ = Describe("Update strategies", func() {
 		desired.AnnotateBeforeCreate = map[string]string{"example.org/a": "1"}
 		w.apply(ctx, desired)
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue("example.org/a", "1"))
-		Expect(w.calls(func() { w.apply(ctx, desired) })).To(writes(0))
+		Expect(w.recordRequests(func() { w.apply(ctx, desired) })).To(matchWrites(0))
 	})
 
 	It("patchAfterDeployment is sent once after each apply that changes the object", func(ctx SpecContext) {
@@ -85,17 +85,17 @@ var _ = Describe("Update strategies", func() {
 		desired := w.configMap("a", "key", "value")
 		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"key": "patched", "more": "patched"}}
 		after := func() {
-			inv, report, err := w.engine().AfterDeployment(ctx, w.owner, []apply.Desired{desired}, w.stored)
+			inv, report, err := w.newEngine().AfterDeployment(ctx, w.owner, []apply.Desired{desired}, w.stored)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(report.Waiting).To(BeEmpty())
 			w.store(inv)
 		}
 		w.apply(ctx, desired)
-		Expect(w.calls(after)).To(writes(1))
+		Expect(w.recordRequests(after)).To(matchWrites(1))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "patched", "more": "patched"}))
-		Expect(w.calls(func() { w.apply(ctx, desired); after() })).To(writes(0))
-		w.edit(ctx, "a", `{"metadata":{"labels":{"deployerkit.dev/item":null}}}`)
-		Expect(w.calls(func() { w.apply(ctx, desired); after() })).To(writes(2))
+		Expect(w.recordRequests(func() { w.apply(ctx, desired); after() })).To(matchWrites(0))
+		w.patchConfigMap(ctx, "a", `{"metadata":{"labels":{"deployerkit.dev/item":null}}}`)
+		Expect(w.recordRequests(func() { w.apply(ctx, desired); after() })).To(matchWrites(2))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "patched"))
 		desired.PatchAfterDeployment = map[string]any{"metadata": map[string]any{"labels": map[string]any{"deployerkit.dev/item": "x"}}}
 		_, err := w.try(ctx, desired)

@@ -12,9 +12,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// versions creates the kind Sample in an API group of its own, with the versions v1 and v1beta1. It returns the API group
-// and a function that removes the version v1beta1.
-func (w *env) versions(ctx SpecContext) (group string, remove func()) {
+// createVersionedKind creates the kind Sample in an API group of its own, with the versions v1 and v1beta1. It returns
+// the API group and a function that removes the version v1beta1.
+func (w *env) createVersionedKind(ctx SpecContext) (group string, remove func()) {
 	GinkgoHelper()
 	group = w.namespace + ".test.deployerkit.dev"
 	version := func(name string, storage bool) map[string]any {
@@ -45,10 +45,10 @@ func (w *env) versions(ctx SpecContext) (group string, remove func()) {
 }
 
 var _ = Describe("Objects in an API version that is removed", func() {
-	for _, strategy := range []apply.Strategy{apply.Apply, apply.Recreate, apply.OnDelete, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
+	for _, strategy := range []apply.Strategy{apply.StrategyApply, apply.StrategyRecreate, apply.StrategyOnDelete, apply.StrategyUpdate, apply.StrategyPatch, apply.StrategyMerge, apply.StrategyMergeOverwrite} {
 		It("writes and deletes an object in another version, with one event about the change; strategy "+string(strategy)+" [F95]", func(ctx SpecContext) {
 			w := newEnv(ctx)
-			group, remove := w.versions(ctx)
+			group, remove := w.createVersionedKind(ctx)
 			sample := func(version string, spec map[string]any) apply.Desired {
 				d := w.manifest(group+"/"+version, "Sample", "a", map[string]any{"spec": spec})
 				d.Strategy = strategy
@@ -56,21 +56,21 @@ var _ = Describe("Objects in an API version that is removed", func() {
 			}
 			w.apply(ctx, sample("v1beta1", map[string]any{"size": int64(1), "old": "value"}))
 			remove()
-			w.connect(nil)
+			w.newClient(nil)
 			w.apply(ctx, sample("v1", map[string]any{"size": int64(2)}))
 			live := &unstructured.Unstructured{}
 			live.SetAPIVersion(group + "/v1")
 			live.SetKind("Sample")
 			Expect(direct.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "a"}, live)).To(Succeed())
 			switch strategy {
-			case apply.OnDelete, apply.Merge: // keep values that exist
+			case apply.StrategyOnDelete, apply.StrategyMerge: // keep values that exist
 				Expect(live.Object["spec"]).To(HaveKeyWithValue("size", int64(1)))
-			case apply.Apply, apply.Recreate, apply.Update:
+			case apply.StrategyApply, apply.StrategyRecreate, apply.StrategyUpdate:
 				Expect(live.Object["spec"]).To(Equal(map[string]any{"size": int64(2)}), "the field that left the manifest is removed")
 			default:
 				Expect(live.Object["spec"]).To(HaveKeyWithValue("size", int64(2)))
 			}
-			if strategy == apply.Apply {
+			if strategy == apply.StrategyApply {
 				Expect(live.GetManagedFields()).To(HaveEach(HaveField("APIVersion", group+"/v1")))
 			}
 			w.apply(ctx, sample("v1", map[string]any{"size": int64(3)}))
@@ -80,7 +80,7 @@ var _ = Describe("Objects in an API version that is removed", func() {
 					about++
 				}
 			}
-			if strategy == apply.Apply {
+			if strategy == apply.StrategyApply {
 				Expect(about).To(Equal(1), "events: %v", w.events)
 			} else {
 				Expect(about).To(BeNumerically("<=", 1), "events: %v", w.events)

@@ -32,8 +32,8 @@ var _ = Describe("Watches", func() {
 		DeferCleanup(end)
 		events = told
 		there.OnDrift(func(e observe.Drift) { told <- e })
-		w.options.Seen = there
-		w.options.Watch = func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
+		w.options.Watched = there
+		w.options.StartWatch = func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
 			coverage, err := there.Watch(ctx, resource, namespaces...)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(coverage.Scope).To(Equal(observe.ScopeCluster))
@@ -43,7 +43,7 @@ var _ = Describe("Watches", func() {
 	run := func(ctx context.Context, desired []apply.Desired) int {
 		GinkgoHelper()
 		there.Suspend(w.owner.UID)
-		return w.calls(func() { there.SetBaseline(w.owner.UID, w.apply(ctx, desired...).Owned) }).Total()
+		return w.recordRequests(func() { there.SetBaseline(w.owner.UID, w.apply(ctx, desired...).Owned) }).Sum()
 	}
 	heal := func(ctx context.Context, desired []apply.Desired, what observe.DriftReason) {
 		GinkgoHelper()
@@ -64,19 +64,19 @@ var _ = Describe("Watches", func() {
 		Expect(run(ctx, desired)).To(BeZero())
 		Consistently(events, "200ms").ShouldNot(Receive())
 
-		w.edit(ctx, "c1", `{"data":{"key":"by hand"}}`)
+		w.patchConfigMap(ctx, "c1", `{"data":{"key":"by hand"}}`)
 		heal(ctx, desired, observe.DriftReasonChanged)
 		Expect(w.get(ctx, "c1").Data).To(HaveKeyWithValue("key", "value"))
-		w.edit(ctx, "c2", `{"data":{"more":"by hand"}}`)
+		w.patchConfigMap(ctx, "c2", `{"data":{"more":"by hand"}}`)
 		Consistently(events, "200ms").ShouldNot(Receive())
 
 		// A new process reads only the stored inventory.
 		end()
-		w.edit(ctx, "c3", `{"data":{"key":null}}`)
+		w.patchConfigMap(ctx, "c3", `{"data":{"key":null}}`)
 		start(ctx)
-		owned := w.engine().Owned(w.stored)
+		owned := w.newEngine().ListOwned(w.stored)
 		Expect(owned).To(HaveLen(n))
-		w.options.Watch(ctx, owned[0].Object.Resource, []string{w.namespace})
+		w.options.StartWatch(ctx, owned[0].Object.Resource, []string{w.namespace})
 		there.SetBaseline(w.owner.UID, owned)
 		heal(ctx, desired, observe.DriftReasonChanged)
 		Expect(w.get(ctx, "c3").Data).To(HaveKeyWithValue("key", "value"))
@@ -100,12 +100,12 @@ var _ = Describe("Watches", func() {
 		w = newEnv(ctx)
 		start(ctx)
 		lasting := func(value string) []apply.Desired {
-			return []apply.Desired{by(w.configMap("a", "key", value), apply.OnDelete), with(w.configMap("b"), apply.Retain)}
+			return []apply.Desired{withStrategy(w.configMap("a", "key", value), apply.StrategyOnDelete), withPolicy(w.configMap("b"), apply.PolicyRetain)}
 		}
-		Expect(run(ctx, w.some("a", "b"))).To(Equal(2))
+		Expect(run(ctx, w.newConfigMaps("a", "b"))).To(Equal(2))
 		Expect(run(ctx, lasting("other"))).To(BeZero())
-		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
-		w.edit(ctx, "b", `{"data":{"key":"by hand"},"metadata":{"labels":null}}`)
+		w.patchConfigMap(ctx, "a", `{"data":{"key":"by hand"}}`)
+		w.patchConfigMap(ctx, "b", `{"data":{"key":"by hand"},"metadata":{"labels":null}}`)
 		Consistently(events, "300ms").ShouldNot(Receive())
 		Expect(run(ctx, lasting("other"))).To(BeZero())
 
@@ -124,16 +124,16 @@ var _ = Describe("Watches", func() {
 	It("a changed object with the strategy Recreate is created again, and triggers no other run [R15, Rx3]", func(ctx SpecContext) {
 		w = newEnv(ctx)
 		start(ctx)
-		w.options.Strategy = apply.Recreate
-		Expect(run(ctx, w.some("a"))).To(Equal(1))
+		w.options.Strategy = apply.StrategyRecreate
+		Expect(run(ctx, w.newConfigMaps("a"))).To(Equal(1))
 		uid := w.get(ctx, "a").UID
-		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
+		w.patchConfigMap(ctx, "a", `{"data":{"key":"by hand"}}`)
 		var event observe.Drift
 		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
 		Expect(event.Reason).To(Equal(observe.DriftReasonChanged))
-		run(ctx, w.some("a"))
+		run(ctx, w.newConfigMaps("a"))
 		Expect(w.get(ctx, "a").UID).NotTo(Equal(uid))
-		Expect(run(ctx, w.some("a"))).To(BeZero())
+		Expect(run(ctx, w.newConfigMaps("a"))).To(BeZero())
 		Consistently(events, "200ms").ShouldNot(Receive())
 	})
 })

@@ -46,7 +46,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		cp := world.StartControlPlane(ctx, controlplane.Options{})
 		c = world.NewClient(GinkgoTB(), cp.Config)
 		var err error
-		kubeconfig, err = cp.KubeconfigFile("")
+		kubeconfig, err = cp.WriteKubeconfig("")
 		Expect(err).NotTo(HaveOccurred())
 	})
 
@@ -59,7 +59,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		// Four checks do not run: the check that --except excludes, the check that requires a Target that the deployer
 		// rejects, and two checks that need a function that reports whether the objects of an item exist.
 		const missing = 4
-		jobs, annotations := checksOf(contract.RevisionJobID), checksOf(contract.RevisionAnnotation)
+		jobs, annotations := countChecks(contract.RevisionJobID), countChecks(contract.RevisionAnnotation)
 		count := fmt.Sprintf("%d passed, 0 failed, %d not applicable\n", jobs-missing, annotations+missing)
 		table := string(session.Out.Contents())
 		Expect(table).To(HavePrefix("Conformance of mock-deployer: " + count))
@@ -69,7 +69,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(table).To(ContainSubstring(fmt.Sprintf("annotation revision\n  n/a   all %d checks: the definitions in the cluster are those of the job-id revision\n", annotations)))
 		Expect(table).To(HaveSuffix("\n" + count))
 		Expect(strings.Count(string(session.Err.Contents()), "pass  ")).To(Equal(jobs-missing), "the command prints a line for each result")
-		Expect(suitesOf(junit)).To(Equal([]suite{{"mock-deployer.job-id", jobs, 0, missing}, {"mock-deployer.annotation", annotations, 0, annotations}}))
+		Expect(readSuites(junit)).To(Equal([]suite{{"mock-deployer.job-id", jobs, 0, missing}, {"mock-deployer.annotation", annotations, 0, annotations}}))
 		Expect(os.ReadFile(log)).To(ContainSubstring("mock"), "what the deployer wrote")
 
 		items := &lsv1alpha1.DeployItemList{}
@@ -94,7 +94,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(table).To(ContainSubstring(" ! a valid item ended as \"Failed\", lastError InvalidConfiguration: "))
 		Expect(table).To(ContainSubstring("\n  FAIL  L34  job-id/succeeds\n"))
 		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("Error:"), "the report already contains the failures")
-		Expect(suitesOf(junit)).To(Equal([]suite{{"landscaper.gardener.cloud/mock.job-id", 2, 1, 0}}))
+		Expect(readSuites(junit)).To(Equal([]suite{{"landscaper.gardener.cloud/mock.job-id", 2, 1, 0}}))
 	})
 
 	It("prints the last output of a deployer that ends", func(ctx SpecContext) {
@@ -110,10 +110,10 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// checksOf returns the number of checks for a revision.
-func checksOf(revision contract.Revision) int {
+// countChecks returns the number of checks for a revision.
+func countChecks(revision contract.Revision) int {
 	n := 0
-	for _, c := range conformance.Checks() {
+	for _, c := range conformance.AllChecks() {
 		if c.Revision == "" || c.Revision == revision {
 			n++
 		}
@@ -129,8 +129,8 @@ type suite struct {
 	Skipped  int    `xml:"skipped,attr"`
 }
 
-// suitesOf returns the test suites in a JUnit file.
-func suitesOf(path string) []suite {
+// readSuites returns the test suites in a JUnit file.
+func readSuites(path string) []suite {
 	GinkgoHelper()
 	raw, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())

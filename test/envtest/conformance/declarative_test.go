@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// note is a handler in the style of docs/declarative.md. It returns a ConfigMap with the text of the item.
-func note(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+// handleNote is a handler in the style of docs/declarative.md. It returns a ConfigMap with the text of the item.
+func handleNote(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[struct {
 		Text string `json:"text"`
 		Mode string `json:"mode"` // if the mode is "asking", the item is ready when the ConfigMap contains an answer
@@ -25,24 +25,24 @@ func note(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 		return nil, err
 	}
 	if config.Mode != "" && config.Mode != "asking" {
-		return nil, deployerlib.ConfigError("spec.config.mode", "want asking or nothing, is %q", config.Mode)
+		return nil, deployerlib.NewConfigError("spec.config.mode", "want asking or nothing, is %q", config.Mode)
 	}
 	name := req.Item.Name
-	now, _ := req.Children.Named("ConfigMap", name)
-	response := declarative.Respond(map[string]any{"text": config.Text}).Add(map[string]any{
+	now, _ := req.Children.Find("ConfigMap", name)
+	response := declarative.NewBuilder(map[string]any{"text": config.Text}).Add(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"text": config.Text},
 	})
 	switch {
-	case now.Text("data", "text") != config.Text || now.Text("metadata", "name") == "":
+	case now.GetString("data", "text") != config.Text || now.GetString("metadata", "name") == "":
 		response.Wait("the ConfigMap is not there yet")
-	case config.Mode == "asking" && now.Text("data", "ready") != "true":
+	case config.Mode == "asking" && now.GetString("data", "ready") != "true":
 		response.Wait("nobody has said yet that it is ready")
 	}
-	return response.Response()
+	return response.Build()
 }
 
-// declarativeDeployer returns the conformance subject for a deployer that uses package declarative.
-func declarativeDeployer() conformance.Subject {
+// newDeclarativeSubject returns the conformance subject for a deployer that uses package declarative.
+func newDeclarativeSubject() conformance.Subject {
 	making := func(fields map[string]any) any {
 		fields["apiVersion"], fields["kind"] = "conformance.deployerkit.dev/v1", "Note"
 		return fields
@@ -53,25 +53,25 @@ func declarativeDeployer() conformance.Subject {
 	}
 	return conformance.Subject{
 		Name: "declarative", Type: "conformance.deployerkit.dev/note",
-		Start: conformance.Library(func() deployerlib.DeployerArgs {
-			args := declarative.Args("note-deployer", "conformance.deployerkit.dev/note", declarative.HandlerFunc(note), options)
-			args.TargetSelectors = selectors()
+		Start: conformance.NewStartFunc(func() deployerlib.DeployerArgs {
+			args := declarative.Args("note-deployer", "conformance.deployerkit.dev/note", declarative.HandlerFunc(handleNote), options)
+			args.TargetSelectors = newSelectors()
 			return args
 		}),
-		Target: clusterTarget, TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
+		Target: newTargetSpec, TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
 		Valid:   func(types.NamespacedName) any { return making(map[string]any{"text": "a"}) },
 		Invalid: func(_ types.NamespacedName, note string) any { return making(map[string]any{"mode": note}) },
 		Slow:    func(types.NamespacedName) any { return making(map[string]any{"mode": "asking"}) },
-		Finish:  sayReady, Deployed: configMapStands,
-		Exceptions: declarativeExceptions(),
+		Finish:  setReady, Deployed: configMapStands,
+		Exceptions: newDeclarativeExceptions(),
 		Options:    conformance.Options{SideBySide: true},
 		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
 }
 
-// declarativeExceptions returns exceptions for some checks. These checks require that a deployer does not run finished
-// items, but a declarative deployer runs every finished item once after its start.
-func declarativeExceptions() []conformance.Exception {
+// newDeclarativeExceptions returns exceptions for some checks. These checks require that a deployer does not run
+// finished items, but a declarative deployer runs every finished item once after its start.
+func newDeclarativeExceptions() []conformance.Exception {
 	var all []conformance.Exception
 	for _, check := range []string{"finished-rests", "abort-late", "restart-rests"} {
 		all = append(all, conformance.Exception{

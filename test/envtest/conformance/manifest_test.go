@@ -28,12 +28,12 @@ import (
 func manifestDeployer() conformance.Subject {
 	return conformance.Subject{
 		Name: "manifest", Type: manifest.Type,
-		Start: conformance.Library(func() deployerlib.DeployerArgs {
-			return manifest.Args(&manifestv1alpha2.Configuration{TargetSelector: selectors()}, manifest.Options{
+		Start: conformance.NewStartFunc(func() deployerlib.DeployerArgs {
+			return manifest.Args(&manifestv1alpha2.Configuration{TargetSelector: newSelectors()}, manifest.Options{
 				Targets: targets.Policy{AllowPrivateHosts: true},
 			})
 		}),
-		Target: clusterTarget, TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
+		Target: newTargetSpec, TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
 		Valid: func(key types.NamespacedName) any { return manifestConfig(nil, configMap(key)) },
 		Invalid: func(key types.NamespacedName, note string) any {
 			return manifestConfig(map[string]any{"updateStrategy": note}, configMap(key))
@@ -47,7 +47,7 @@ func manifestDeployer() conformance.Subject {
 				}},
 			}}}}, configMap(key))
 		},
-		Finish: sayReady, Deployed: configMapStands,
+		Finish: setReady, Deployed: configMapStands,
 		Options: conformance.Options{SideBySide: true},
 		Bounds:  conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
@@ -71,8 +71,8 @@ func configMap(key types.NamespacedName) any {
 	}
 }
 
-// sayReady writes a field to the ConfigMap of an item. The slow items of several subjects wait for this field.
-func sayReady(ctx context.Context, c client.Client, key types.NamespacedName) error {
+// setReady writes a field to the ConfigMap of an item. The slow items of several subjects wait for this field.
+func setReady(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	cm := &corev1.ConfigMap{}
 	cm.Namespace, cm.Name = key.Namespace, key.Name
 	return c.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"ready":"true"}}`)))
@@ -80,17 +80,17 @@ func sayReady(ctx context.Context, c client.Client, key types.NamespacedName) er
 
 // configMapStands reports whether a ConfigMap with the name of the item exists.
 func configMapStands(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
-	return stands(ctx, c, &corev1.ConfigMap{}, key.Namespace, key.Name)
+	return hasObject(ctx, c, &corev1.ConfigMap{}, key.Namespace, key.Name)
 }
 
-// stands reports whether an object exists.
-func stands(ctx context.Context, c client.Client, object client.Object, namespace, name string) (bool, error) {
+// hasObject reports whether an object exists.
+func hasObject(ctx context.Context, c client.Client, object client.Object, namespace, name string) (bool, error) {
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// clusterTarget returns the spec of a Target for the cluster that contains the items.
-func clusterTarget(cfg *rest.Config) (lsv1alpha1.TargetSpec, error) {
+// newTargetSpec returns the spec of a Target for the cluster that contains the items.
+func newTargetSpec(cfg *rest.Config) (lsv1alpha1.TargetSpec, error) {
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
 	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}

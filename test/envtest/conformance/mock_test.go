@@ -28,43 +28,43 @@ var (
 	otherTargets = map[string]string{"environment": "other"}
 )
 
-// selectors returns selectors that match Targets with the labels ourTargets.
-func selectors() []lsv1alpha1.TargetSelector {
+// newSelectors returns selectors that match Targets with the labels ourTargets.
+func newSelectors() []lsv1alpha1.TargetSelector {
 	return []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{
 		{Key: "environment", Operator: selection.Equals, Values: []string{"conformance"}},
 	}}}
 }
 
-// mockConfig returns a configuration of the mock deployer with the given fields.
-func mockConfig(fields map[string]any) any {
+// newMockConfig returns a configuration of the mock deployer with the given fields.
+func newMockConfig(fields map[string]any) any {
 	fields["apiVersion"], fields["kind"] = "mock.deployer.landscaper.gardener.cloud/v1alpha1", "ProviderConfiguration"
 	return fields
 }
 
-// mockDeployer returns the conformance subject for the mock deployer, which runs in this process.
-func mockDeployer() conformance.Subject {
+// newMockSubject returns the conformance subject for the mock deployer, which runs in this process.
+func newMockSubject() conformance.Subject {
 	return conformance.Subject{
 		Name: "mock", Type: mock.Type,
-		Start: conformance.Library(func() deployerlib.DeployerArgs {
-			return mock.Args(&mockv1alpha1.Configuration{TargetSelector: selectors()})
+		Start: conformance.NewStartFunc(func() deployerlib.DeployerArgs {
+			return mock.Args(&mockv1alpha1.Configuration{TargetSelector: newSelectors()})
 		}),
 		Target: func(*rest.Config) (lsv1alpha1.TargetSpec, error) {
 			return lsv1alpha1.TargetSpec{Type: "conformance.deployerkit.dev/nowhere", Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(`{}`))}, nil
 		},
 		TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
-		Valid: func(types.NamespacedName) any { return mockConfig(map[string]any{"export": map[string]any{"a": 1}}) },
+		Valid: func(types.NamespacedName) any { return newMockConfig(map[string]any{"export": map[string]any{"a": 1}}) },
 		Invalid: func(_ types.NamespacedName, note string) any {
-			return mockConfig(map[string]any{"phase": note})
+			return newMockConfig(map[string]any{"phase": note})
 		},
-		Slow:   func(types.NamespacedName) any { return mockConfig(map[string]any{"initialPhase": "Progressing"}) },
-		Finish: finishMock, Deployed: exported,
+		Slow:   func(types.NamespacedName) any { return newMockConfig(map[string]any{"initialPhase": "Progressing"}) },
+		Finish: completeMockJob, Deployed: hasExport,
 		Options: conformance.Options{SideBySide: true},
 		Bounds:  conformance.Bounds{Finish: time.Minute},
 	}
 }
 
-// finishMock changes the configuration of a slow item of the mock deployer so that the job of the item succeeds.
-func finishMock(ctx context.Context, c client.Client, key types.NamespacedName) error {
+// completeMockJob changes the configuration of a slow item of the mock deployer so that the job of the item succeeds.
+func completeMockJob(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	return patchConfig(ctx, c, key, map[string]any{"phase": "Succeeded"})
 }
 
@@ -79,8 +79,8 @@ func patchConfig(ctx context.Context, c client.Client, key types.NamespacedName,
 	return c.Patch(ctx, di, client.RawPatch(types.MergePatchType, body))
 }
 
-// exported reports whether the mock deployer has written the export of an item.
-func exported(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
+// hasExport reports whether the mock deployer has written the export of an item.
+func hasExport(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
 	list := &corev1.SecretList{}
 	if err := c.List(ctx, list, client.InNamespace(key.Namespace)); err != nil && !apierrors.IsNotFound(err) {
 		return false, err

@@ -69,7 +69,7 @@ func (d *plain) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		di.Status.LastError = &lsv1alpha1.Error{
 			Operation: "Reconcile", Reason: "Wrong", Message: "this is wrong: " + c.Wrong, LastTransitionTime: now, LastUpdateTime: now,
 		}
-		return reconcile.Result{}, d.end(ctx, di, lsv1alpha1.DeployItemPhases.Failed)
+		return reconcile.Result{}, d.completeJob(ctx, di, lsv1alpha1.DeployItemPhases.Failed)
 	case c.Slow:
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing
 		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, d.client.Status().Update(ctx, di)
@@ -78,11 +78,11 @@ func (d *plain) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := d.client.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, d.end(ctx, di, lsv1alpha1.DeployItemPhases.Succeeded)
+	return reconcile.Result{}, d.completeJob(ctx, di, lsv1alpha1.DeployItemPhases.Succeeded)
 }
 
-// end ends the job with two writes of the status.
-func (d *plain) end(ctx context.Context, di *lsv1alpha1.DeployItem, phase lsv1alpha1.DeployItemPhase) error {
+// completeJob ends the job with two writes of the status.
+func (d *plain) completeJob(ctx context.Context, di *lsv1alpha1.DeployItem, phase lsv1alpha1.DeployItemPhase) error {
 	di.Status.Phase = phase
 	if err := d.client.Status().Update(ctx, di); err != nil {
 		return err
@@ -119,8 +119,8 @@ func startPlain(ctx context.Context, cfg *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// plainDeployer returns the conformance subject for the plain deployer.
-func plainDeployer() conformance.Subject {
+// newPlainSubject returns the conformance subject for the plain deployer.
+func newPlainSubject() conformance.Subject {
 	making := func(c plainConfig) any {
 		c.APIVersion, c.Kind = "conformance.deployerkit.dev/v1", "Plain"
 		return c
@@ -138,17 +138,17 @@ func plainDeployer() conformance.Subject {
 			return patchConfig(ctx, c, key, map[string]any{"slow": nil})
 		},
 		Deployed: configMapStands,
-		Bounds:   conformance.Bounds{Finish: testtime.Stretch(10 * time.Second), Cleanup: 3 * time.Second},
+		Bounds:   conformance.Bounds{Finish: testtime.ScaleTimeout(10 * time.Second), Cleanup: 3 * time.Second},
 		Options:  conformance.Options{Revisions: []contract.Revision{contract.RevisionJobID}, Logs: GinkgoWriter, Parallel: 16},
 	}
 }
 
 var _ = Describe("Deployer that implements a part of the contract", func() {
 	It("fails exactly the checks of the parts that it does not implement", world.Slow, func(ctx SpecContext) {
-		report, err := conformance.Execute(ctx, plainDeployer())
+		report, err := conformance.Execute(ctx, newPlainSubject())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
-		Expect(report.Failed(contract.RevisionJobID)).To(ConsistOf(
+		Expect(report.ListFailed(contract.RevisionJobID)).To(ConsistOf(
 			"pickup",            // [C5, C7, L27, L28] the deployer writes the status only at the end of a run
 			"deployer",          // [C11] the deployer does not write its identity
 			"next-job",          // [C3, L27] the deployer ends the second job without starting a run

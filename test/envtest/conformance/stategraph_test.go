@@ -31,18 +31,18 @@ type siteConfig struct {
 	Mode string `json:"mode"` // if the mode is "asking", the settings are ready when they contain an answer
 }
 
-// siteGraph builds the graph of the site.
-func siteGraph() (*stategraph.Graph, error) {
+// newSiteGraph builds the graph of the site.
+func newSiteGraph() (*stategraph.Graph, error) {
 	return stategraph.FromStruct(site{
 		Account:  stategraph.External(stategraph.ExternalSpec{Reconcile: openAccount, Delete: closeAccount}),
-		Settings: stategraph.Object(settings, stategraph.ReadyWhen(answered)),
-		Page:     stategraph.Object(page),
+		Settings: stategraph.Object(newSettings, stategraph.ReadyWhen(checkAnswered)),
+		Page:     stategraph.Object(newPage),
 	})
 }
 
-// accountOf returns the account of an item. The account is stored in a Secret. Only the functions of this component
+// getAccount returns the account of an item. The account is stored in a Secret. Only the functions of this component
 // know that.
-func accountOf(ctx context.Context) (client.Client, *corev1.Secret, error) {
+func getAccount(ctx context.Context) (client.Client, *corev1.Secret, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -52,7 +52,7 @@ func accountOf(ctx context.Context) (client.Client, *corev1.Secret, error) {
 }
 
 func openAccount(ctx context.Context) error {
-	c, account, err := accountOf(ctx)
+	c, account, err := getAccount(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,20 +63,20 @@ func openAccount(ctx context.Context) error {
 }
 
 func closeAccount(ctx context.Context) error {
-	c, account, err := accountOf(ctx)
+	c, account, err := getAccount(ctx)
 	if err != nil {
 		return err
 	}
 	return client.IgnoreNotFound(c.Delete(ctx, account))
 }
 
-func settings(ctx context.Context) (*corev1.ConfigMap, error) {
+func newSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[siteConfig](ctx)
 	if err != nil {
 		return nil, err
 	}
 	if config.Mode != "" && config.Mode != "asking" {
-		return nil, deployerlib.ConfigError("spec.config.mode", "want asking or nothing, is %q", config.Mode)
+		return nil, deployerlib.NewConfigError("spec.config.mode", "want asking or nothing, is %q", config.Mode)
 	}
 	cm, err := mapOf(ctx, "")
 	if err == nil {
@@ -85,13 +85,13 @@ func settings(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, err
 }
 
-// answered returns the readiness of the settings: settings with the mode "asking" are ready when they contain an
+// checkAnswered returns the readiness of the settings: settings with the mode "asking" are ready when they contain an
 // answer.
-func answered(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
+func checkAnswered(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(cm.Data["mode"] != "asking" || cm.Data["ready"] == "true", "nobody has said yet that it is ready"), nil
 }
 
-func page(ctx context.Context) (*corev1.ConfigMap, error) { return mapOf(ctx, "-page") }
+func newPage(ctx context.Context) (*corev1.ConfigMap, error) { return mapOf(ctx, "-page") }
 
 // mapOf returns a ConfigMap whose name consists of the name of the item and a suffix.
 func mapOf(ctx context.Context, suffix string) (*corev1.ConfigMap, error) {
@@ -102,8 +102,8 @@ func mapOf(ctx context.Context, suffix string) (*corev1.ConfigMap, error) {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name + suffix}}, nil
 }
 
-// stategraphDeployer returns the conformance subject for a deployer that uses package stategraph.
-func stategraphDeployer() conformance.Subject {
+// newStateGraphSubject returns the conformance subject for a deployer that uses package stategraph.
+func newStateGraphSubject() conformance.Subject {
 	const kind = "conformance.deployerkit.dev/site"
 	making := func(mode string) any {
 		return map[string]any{"apiVersion": "conformance.deployerkit.dev/v1", "kind": "Site", "mode": mode}
@@ -111,27 +111,27 @@ func stategraphDeployer() conformance.Subject {
 	return conformance.Subject{
 		Name: "stategraph", Type: kind,
 		Start: func(ctx context.Context, cfg *rest.Config) error {
-			graph, err := siteGraph()
+			graph, err := newSiteGraph()
 			if err != nil {
 				return err
 			}
-			return conformance.Library(func() deployerlib.DeployerArgs {
+			return conformance.NewStartFunc(func() deployerlib.DeployerArgs {
 				args := stategraph.Args("site-deployer", kind, graph, stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
-				args.TargetSelectors = selectors()
+				args.TargetSelectors = newSelectors()
 				return args
 			})(ctx, cfg)
 		},
-		Target: clusterTarget, TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
+		Target: newTargetSpec, TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
 		Valid:   func(types.NamespacedName) any { return making("") },
 		Invalid: func(_ types.NamespacedName, note string) any { return making(note) },
 		Slow:    func(types.NamespacedName) any { return making("asking") },
-		Finish:  sayReady,
+		Finish:  setReady,
 		Deployed: func(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
-			page, err := stands(ctx, c, &corev1.ConfigMap{}, key.Namespace, key.Name+"-page")
+			page, err := hasObject(ctx, c, &corev1.ConfigMap{}, key.Namespace, key.Name+"-page")
 			if err != nil || page {
 				return page, err
 			}
-			return stands(ctx, c, &corev1.Secret{}, key.Namespace, key.Name+"-account")
+			return hasObject(ctx, c, &corev1.Secret{}, key.Namespace, key.Name+"-account")
 		},
 		Exceptions: []conformance.Exception{{
 			Check: "restart-rests", Revision: contract.RevisionAnnotation,

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 	ctrl.SetLogger(GinkgoLogr)
 	klog.SetLogger(GinkgoLogr)
 	SetDefaultEventuallyTimeout(time.Minute)
-	conformance.Run(t, mockDeployer(), manifestDeployer(), declarativeDeployer(), stategraphDeployer())
+	conformance.Run(t, newMockSubject(), manifestDeployer(), newDeclarativeSubject(), newStateGraphSubject())
 }
 
 var _ = BeforeSuite(func() {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 var _ = Describe("Children of a kind that the API server does not serve", func() {
@@ -26,7 +26,7 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 
 	It("does not call the handler until the kind of a child is served again, and deletes the child with the item [F70]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx)
-		kind, _ := w.Define(ctx)
+		kind, _ := w.CreateDefinition(ctx)
 		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, configMapKind}
 		var calls, without atomic.Int32
 		w.start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
@@ -35,18 +35,18 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 			}
 			return &declarative.SyncResponse{Children: []any{sample(kind)}}, nil
 		}))
-		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.CreateAndRun(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
 		w.Serve(ctx, kind)
 		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		// The job may still succeed with the state that the watch reported last. A background run then waits.
 		waits := HaveField("Status.Conditions", ContainElement(HaveField("Message", ContainSubstring("Kind=Sample"))))
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(waits)
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(waits)
 		w.Serve(ctx, kind, "v1")
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).ShouldNot(waits)
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).ShouldNot(waits)
 		Expect(without.Load()).To(BeZero(), "calls with a request from which the child is missing")
 		w.Delete(ctx, "item")
-		_, err = w.Sample(ctx, kind, "v1", "a")
+		_, err = w.GetSample(ctx, kind, "v1", "a")
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	}, SpecTimeout(5*time.Minute))
 
@@ -62,20 +62,20 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 				return &declarative.SyncResponse{Children: []any{sample(kind)}}, nil
 			}))
 			By("using the target, so that its kinds were discovered a moment ago")
-			Expect(w.Deploy(ctx, "other", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+			Expect(w.CreateAndRun(ctx, "other", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
 			if early {
 				w.Create(ctx, "item", config(nil))
-				Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(And(
+				Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(And(
 					HaveField("Status.Phase", phases.Progressing),
 					HaveField("Status.Conditions", ContainElement(HaveField("Message", ContainSubstring("Kind=Sample"))))))
 			}
-			w.Define(ctx)
+			w.CreateDefinition(ctx)
 			if !early {
 				w.Create(ctx, "item", config(nil))
 			}
 			di := w.Finished(ctx, "item")
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
-			_, err := w.Sample(ctx, kind, "v1", "a")
+			_, err := w.GetSample(ctx, kind, "v1", "a")
 			Expect(err).NotTo(HaveOccurred())
 			w.Delete(ctx, "item")
 		}, SpecTimeout(5*time.Minute))
@@ -87,17 +87,17 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 		definitions := declarative.ChildKind{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
 		w.options.Children = []declarative.ChildKind{definitions, {APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
 		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-			return &declarative.SyncResponse{Children: []any{sampleDefinition(kind), sample(kind)}}, nil
+			return &declarative.SyncResponse{Children: []any{newSampleDefinition(kind), sample(kind)}}, nil
 		}))
-		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions",
-			Not(ContainElement(HaveField("Type", upkeep.ConditionDriftDetection)))))
-		live, err := w.Sample(ctx, kind, "v1", "a")
+		Expect(w.CreateAndRun(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions",
+			Not(ContainElement(HaveField("Type", managed.ConditionDriftDetection)))))
+		live, err := w.GetSample(ctx, kind, "v1", "a")
 		Expect(err).NotTo(HaveOccurred())
 		live.Object["spec"] = object{"size": int64(2)}
 		Expect(w.Client.Update(ctx, live, client.FieldOwner("hand"))).To(Succeed())
 		Eventually(func(g Gomega) any {
-			live, err := w.Sample(ctx, kind, "v1", "a")
+			live, err := w.GetSample(ctx, kind, "v1", "a")
 			g.Expect(err).NotTo(HaveOccurred())
 			return live.Object["spec"]
 		}).WithTimeout(patience).Should(HaveKeyWithValue("size", int64(1)))
@@ -106,26 +106,26 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 
 	It("creates and watches a child again if its definition is deleted and created again [F100]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx)
-		kind, remove := w.Define(ctx)
+		kind, remove := w.CreateDefinition(ctx)
 		w.options.Children = []declarative.ChildKind{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
 		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			return &declarative.SyncResponse{Children: []any{sample(kind)}}, nil
 		}))
-		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.CreateAndRun(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
 		remove()
 		reports := HaveField("Status.Conditions", ContainElement(HaveField("Message", ContainSubstring("Sample"))))
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(reports)
-		w.Define(ctx)
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).ShouldNot(reports)
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions",
-			Not(ContainElement(HaveField("Type", upkeep.ConditionDriftDetection)))))
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(reports)
+		w.CreateDefinition(ctx)
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).ShouldNot(reports)
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions",
+			Not(ContainElement(HaveField("Type", managed.ConditionDriftDetection)))))
 		size := func(g Gomega) any {
-			live, err := w.Sample(ctx, kind, "v1", "a")
+			live, err := w.GetSample(ctx, kind, "v1", "a")
 			g.Expect(err).NotTo(HaveOccurred())
 			return live.Object["spec"]
 		}
 		Eventually(size).WithTimeout(patience).Should(HaveKeyWithValue("size", int64(1)))
-		live, err := w.Sample(ctx, kind, "v1", "a")
+		live, err := w.GetSample(ctx, kind, "v1", "a")
 		Expect(err).NotTo(HaveOccurred())
 		live.Object["spec"] = object{"size": int64(2)}
 		Expect(w.Client.Update(ctx, live, client.FieldOwner("hand"))).To(Succeed())
@@ -140,13 +140,13 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 		definition := declarative.ChildKind{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
 		w.options.Children = []declarative.ChildKind{definition, {APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
 		w.start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-			defined, one := sampleDefinition(kind), sample(kind)
+			defined, one := newSampleDefinition(kind), sample(kind)
 			if clusterScoped.Load() {
 				defined["spec"].(object)["scope"] = "Cluster"
 			}
 			return &declarative.SyncResponse{Children: []any{defined, one}}, nil
 		}))
-		Expect(w.Deploy(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.CreateAndRun(ctx, "item", config(nil)).Status.Phase).To(Equal(phases.Succeeded))
 
 		By("deleting the definition and all objects, and creating it with another scope")
 		clusterScoped.Store(true)
@@ -155,7 +155,7 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 		crd.SetKind("CustomResourceDefinition")
 		crd.SetName("samples." + kind.Group)
 		Expect(w.Client.Delete(ctx, crd)).To(Succeed())
-		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.RunAgain(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(kind)
 		Eventually(func() error { return w.Client.Get(ctx, client.ObjectKey{Name: "a"}, live) }).WithTimeout(patience).Should(Succeed())
@@ -163,8 +163,8 @@ var _ = Describe("Children of a kind that the API server does not serve", func()
 	}, SpecTimeout(5*time.Minute))
 })
 
-// sampleDefinition returns a CustomResourceDefinition of a kind for a handler to return.
-func sampleDefinition(kind schema.GroupVersionKind) object {
+// newSampleDefinition returns a CustomResourceDefinition of a kind for a handler to return.
+func newSampleDefinition(kind schema.GroupVersionKind) object {
 	return object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "samples." + kind.Group},
 		"spec": object{

@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// cleaning is a handler whose Finalize must be called several times.
-type cleaning struct {
+// cleaningHandler is a handler whose Finalize must be called several times.
+type cleaningHandler struct {
 	declarative.Handler
 
 	mu    sync.Mutex
@@ -31,7 +31,7 @@ type cleaning struct {
 }
 
 // Finalize implements declarative.Finalizer.
-func (c *cleaning) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
+func (c *cleaningHandler) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls++
@@ -45,20 +45,20 @@ func (c *cleaning) Finalize(_ context.Context, req *declarative.SyncRequest) (*d
 	return &declarative.FinalizeResponse{Status: object{"cleaning": "over"}}, nil
 }
 
-func (c *cleaning) count() int {
+func (c *cleaningHandler) getCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls
 }
 
-// watching is a handler whose Finalize waits until another client has set a field of a child.
-type watching struct{ declarative.HandlerFunc }
+// watchingHandler is a handler whose Finalize waits until another client has set a field of a child.
+type watchingHandler struct{ declarative.HandlerFunc }
 
 // Finalize implements declarative.Finalizer.
-func (*watching) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
-	child, _ := req.Children.Named("ConfigMap", "a")
-	response := &declarative.FinalizeResponse{Status: object{"seen": child.Text("data", "seen")}}
-	if child.Text("data", "seen") != "four" {
+func (*watchingHandler) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
+	child, _ := req.Children.Find("ConfigMap", "a")
+	response := &declarative.FinalizeResponse{Status: object{"seen": child.GetString("data", "seen")}}
+	if child.GetString("data", "seen") != "four" {
 		response.Retry = time.Hour
 	}
 	return response, nil
@@ -66,74 +66,74 @@ func (*watching) Finalize(_ context.Context, req *declarative.SyncRequest) (*dec
 
 var _ = Describe("Deletion of an item", func() {
 	It("calls Finalize instead of Sync until it is done, and then deletes the children [R1, R2, Rx9]", func(ctx SpecContext) {
-		sync := watch(declarative.HandlerFunc(plain))
-		handler := &cleaning{Handler: sync, done: 4, fails: 1}
+		sync := newRecordingHandler(declarative.HandlerFunc(handleWithFixedStatus))
+		handler := &cleaningHandler{Handler: sync, done: 4, fails: 1}
 		w := newEnv(ctx, configMapKind).start(handler)
-		w.Deploy(ctx, "item", config(two))
-		w.AwaitQuiet(ctx)
-		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = []string{"example.com/held"} })
-		w.AwaitQuiet(ctx)
-		calls := sync.count("item")()
-		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		w.CreateAndRun(ctx, "item", config(two))
+		w.WaitUntilQuiet(ctx)
+		w.UpdateConfigMap(ctx, "a", func(cm *configMapObject) { cm.Finalizers = []string{"example.com/held"} })
+		w.WaitUntilQuiet(ctx)
+		calls := sync.getCallCount("item")()
+		Expect(w.Landscaper.MarkForDeletion(ctx, w.Key("item"))).To(Succeed())
 		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.Condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("rubbish is left"))))
 		Expect(w.status(ctx, "item")(NewGomega(Fail))).To(HaveKey("cleaning"))
 		Expect(w.Read(ctx, "b").DeletionTimestamp).To(BeNil(), "the children still exist")
-		Eventually(handler.count).WithTimeout(patience).Should(Equal(4))
+		Eventually(handler.getCount).WithTimeout(patience).Should(Equal(4))
 		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
 
 		By("waiting until the children are deleted, without another call")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("cleaning", "over"))
-		Consistently(handler.count).WithTimeout(time.Second).Should(Equal(4))
-		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = nil })
+		Consistently(handler.getCount).WithTimeout(time.Second).Should(Equal(4))
+		w.UpdateConfigMap(ctx, "a", func(cm *configMapObject) { cm.Finalizers = nil })
 		wait, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		Expect(w.Landscaper.AwaitGone(wait, w.Key("item"))).To(Succeed())
+		Expect(w.Landscaper.WaitForDeletion(wait, w.Key("item"))).To(Succeed())
 		Expect(handler.seen).To(HaveEach(2))
-		Expect(sync.count("item")()).To(Equal(calls), "Sync is not called any more")
+		Expect(sync.getCallCount("item")()).To(Equal(calls), "Sync is not called any more")
 		Expect(w.Read(ctx, "a")).To(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
 	It("calls Finalize again as soon as a child changes [Rx9]", func(ctx SpecContext) {
-		w := newEnv(ctx, configMapKind).start(&watching{HandlerFunc: plain})
-		w.Deploy(ctx, "item", config(two))
-		w.AwaitQuiet(ctx)
-		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		w := newEnv(ctx, configMapKind).start(&watchingHandler{HandlerFunc: handleWithFixedStatus})
+		w.CreateAndRun(ctx, "item", config(two))
+		w.WaitUntilQuiet(ctx)
+		Expect(w.Landscaper.MarkForDeletion(ctx, w.Key("item"))).To(Succeed())
 		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, value := range []string{"one", "two", "three", "four"} {
 			Eventually(w.Condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(Not(BeNil()))
-			w.set(ctx, "a", value)
+			w.setForeignField(ctx, "a", value)
 			if value != "four" {
-				Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("seen", value))
+				Eventually(w.status(ctx, "item")).WithTimeout(testtime.ScaleTimeout(5 * time.Second)).Should(HaveKeyWithValue("seen", value))
 			}
 		}
-		wait, cancel := context.WithTimeout(ctx, testtime.Stretch(5*time.Second))
+		wait, cancel := context.WithTimeout(ctx, testtime.ScaleTimeout(5*time.Second))
 		defer cancel()
-		Expect(w.Landscaper.AwaitGone(wait, w.Key("item"))).To(Succeed())
+		Expect(w.Landscaper.WaitForDeletion(wait, w.Key("item"))).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
 	It("leaves the children if OrphanChildren is set", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.OrphanChildren = true
-		w.start(&cleaning{Handler: declarative.HandlerFunc(plain), done: 1})
-		w.Deploy(ctx, "item", config(two))
-		w.AwaitQuiet(ctx)
+		w.start(&cleaningHandler{Handler: declarative.HandlerFunc(handleWithFixedStatus), done: 1})
+		w.CreateAndRun(ctx, "item", config(two))
+		w.WaitUntilQuiet(ctx)
 		before, a := w.Counter.Snapshot(), w.Read(ctx, "a")
 		w.Delete(ctx, "item")
-		_, writes := w.Spent(before)
+		_, writes := w.GetRequestCounts(before)
 		Expect(writes).To(BeZero())
 		Expect(w.Read(ctx, "a")).To(Equal(a))
 		Expect(w.Read(ctx, "b")).NotTo(BeNil())
 
 		By("creating an item with the same name, which finds the children")
-		seen := watch(declarative.HandlerFunc(plain))
+		seen := newRecordingHandler(declarative.HandlerFunc(handleWithFixedStatus))
 		w.Manager.Stop()
 		w.start(seen)
-		w.Deploy(ctx, "item", config(two))
+		w.CreateAndRun(ctx, "item", config(two))
 		Expect(w.Read(ctx, "a").UID).To(Equal(a.UID))
-		Expect(seen.first("item").Children).To(HaveLen(2), "the first call after the restart receives the children")
+		Expect(seen.getFirstRequest("item").Children).To(HaveLen(2), "the first call after the restart receives the children")
 	}, SpecTimeout(5*time.Minute))
 
 	It("adds the finalizer to the item before it creates the first child [Rx6]", func(ctx SpecContext) {
@@ -144,17 +144,17 @@ var _ = Describe("Deletion of an item", func() {
 			if err != nil {
 				return
 			}
-			protected = contract.HasOurFinalizer(di)
+			protected = contract.HasLandscaperFinalizer(di)
 			stored = di.Status.ProviderStatus != nil && json.Valid(di.Status.ProviderStatus.Raw)
 		})
-		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool {
+		w.Counter.SetInjector(faultnet.When(func(r faultnet.Request) bool {
 			if r.Verb == "patch" {
 				look()
 			}
 			return false
 		}, nil))
-		w.start(declarative.HandlerFunc(plain))
-		w.Deploy(ctx, "item", config(two))
+		w.start(declarative.HandlerFunc(handleWithFixedStatus))
+		w.CreateAndRun(ctx, "item", config(two))
 		Expect(protected).To(BeTrue())
 		Expect(stored).To(BeTrue(), "the deployer knows the children of the item")
 		Expect(w.Read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))

@@ -16,55 +16,55 @@ import (
 
 var _ = Describe("Drift of children", func() {
 	It("corrects changed fields of children at once, and keeps fields of other managers [R17, R39, Rh5]", func(ctx SpecContext) {
-		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
-		w.Deploy(ctx, "item", config(two))
-		w.AwaitQuiet(ctx)
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(handleWithFixedStatus))
+		w.CreateAndRun(ctx, "item", config(two))
+		w.WaitUntilQuiet(ctx)
 		before := w.Counter.Snapshot()
-		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["theirs"] = "by hand", "x" })
+		w.UpdateConfigMap(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["theirs"] = "by hand", "x" })
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "theirs": "x"}))
-		w.AwaitQuiet(ctx)
-		_, writes := w.Spent(before)
+		w.WaitUntilQuiet(ctx)
+		_, writes := w.GetRequestCounts(before)
 		Expect(writes).To(Equal(1), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("restores tracking labels that were removed, and deletes a child without labels with its item [Rx14]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
 		w.options.Tracking = &declarative.Tracking{}
-		w.start(declarative.HandlerFunc(plain))
-		di := w.Deploy(ctx, "item", config(two))
-		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels = nil })
+		w.start(declarative.HandlerFunc(handleWithFixedStatus))
+		di := w.CreateAndRun(ctx, "item", config(two))
+		w.UpdateConfigMap(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels = nil })
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", And(
 			HaveKeyWithValue(ownership.LabelItem, string(di.UID)), HaveKeyWithValue(declarative.DefaultInstanceLabel, string(di.UID)),
 		)))
-		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels, cm.Annotations = nil, nil })
+		w.UpdateConfigMap(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels, cm.Annotations = nil, nil })
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "a")).To(BeNil(), "not lost although it had no mark")
 	}, SpecTimeout(5*time.Minute))
 
 	It("creates a deleted child again, but does not change a child that is being deleted [Rx3]", func(ctx SpecContext) {
-		handler := watch(declarative.HandlerFunc(plain))
+		handler := newRecordingHandler(declarative.HandlerFunc(handleWithFixedStatus))
 		w := newEnv(ctx, configMapKind).start(handler)
-		w.Deploy(ctx, "item", config(two))
+		w.CreateAndRun(ctx, "item", config(two))
 		Expect(w.Client.Delete(ctx, w.Read(ctx, "b"))).To(Succeed())
 		Eventually(w.Data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil())
 
 		By("deleting an object that a finalizer holds")
-		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
-		w.AwaitQuiet(ctx)
+		w.UpdateConfigMap(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
+		w.WaitUntilQuiet(ctx)
 		old := w.Read(ctx, "a")
 		Expect(w.Client.Delete(ctx, old)).To(Succeed())
 		Eventually(func() bool {
-			child, _ := handler.last("item").Children.Named("ConfigMap", "a")
-			return child.Deleting()
+			child, _ := handler.last("item").Children.Find("ConfigMap", "a")
+			return child.IsDeleting()
 		}).WithTimeout(patience).Should(BeTrue())
-		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		w.UpdateConfigMap(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		Consistently(w.Data(ctx, "a")).WithTimeout(time.Second).Should(And(HaveField("UID", old.UID), HaveField("Data", data{"key": "by hand"})), "left alone")
-		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+		w.UpdateConfigMap(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(old.UID))), HaveField("Data", data{"key": "1"})))
 	}, SpecTimeout(5*time.Minute))
 
 	It("corrects drift that occurred while the deployer did not run, and calls the handler again [R8]", func(ctx SpecContext) {
-		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(handleWithCounts))
 		const items = 5
 		name := func(i int) string { return fmt.Sprint("item-", i) }
 		for i := range items {
@@ -74,12 +74,12 @@ var _ = Describe("Drift of children", func() {
 			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveLen(1)))
 		}
 		w.Manager.Stop()
-		w.Edit(ctx, name(0), func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		w.UpdateConfigMap(ctx, name(0), func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		for i := range items {
-			w.set(ctx, name(i), "meanwhile")
+			w.setForeignField(ctx, name(i), "meanwhile")
 		}
 		w.workers = 1 // with one worker, the first item opens the watch before the other items are processed
-		w.start(declarative.HandlerFunc(counting))
+		w.start(declarative.HandlerFunc(handleWithCounts))
 		for i := range items {
 			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{name(i): "meanwhile"}))
 		}
@@ -87,9 +87,9 @@ var _ = Describe("Drift of children", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("refuses a child that another item owns with an error that names this item, and leaves the child unchanged [R35]", func(ctx SpecContext) {
-		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
-		w.Deploy(ctx, "first", config(map[string]map[string]string{"a": {"key": "first"}}))
-		w.AwaitQuiet(ctx)
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(handleWithFixedStatus))
+		w.CreateAndRun(ctx, "first", config(map[string]map[string]string{"a": {"key": "first"}}))
+		w.WaitUntilQuiet(ctx)
 		version := w.Read(ctx, "a").ResourceVersion
 		w.Create(ctx, "second", config(map[string]map[string]string{"a": {"key": "second"}, "b": {"key": "second"}}))
 		Eventually(func() any { return w.Get(ctx, "second").Status.LastError }).WithTimeout(patience).Should(
@@ -101,7 +101,7 @@ var _ = Describe("Drift of children", func() {
 		By("deleting the first item")
 		w.Delete(ctx, "first")
 		if phase := w.Get(ctx, "second").Status.Phase; phase.IsFailed() {
-			w.Again(ctx, "second")
+			w.RunAgain(ctx, "second")
 		}
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "second"})))
 	}, SpecTimeout(5*time.Minute))

@@ -56,7 +56,7 @@ func (w *env) start(handler declarative.Handler, hooks ...extension.ReconcileExt
 // status returns a function for Eventually. This function reads the status of an item that the handler returned.
 func (w *env) status(ctx context.Context, name string) func(Gomega) map[string]any {
 	return func(g Gomega) map[string]any {
-		di := w.Stored(ctx, name)(g)
+		di := w.ReadItem(ctx, name)(g)
 		out := map[string]any{}
 		if di.Status.ProviderStatus != nil {
 			g.Expect(json.Unmarshal(di.Status.ProviderStatus.Raw, &out)).To(Succeed())
@@ -65,8 +65,8 @@ func (w *env) status(ctx context.Context, name string) func(Gomega) map[string]a
 	}
 }
 
-// notes returns a function for Eventually that reads the texts of all events with the given reason.
-func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
+// listEvents returns a function for Eventually that reads the texts of all events with the given reason.
+func (w *env) listEvents(ctx context.Context, reason string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}
 		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())

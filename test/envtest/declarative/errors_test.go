@@ -18,27 +18,27 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// failing is a handler that returns the error in the field `broken` if it is set. Otherwise, it works like the handler
-// `counting`.
-type failing struct {
+// failingHandler is a handler that returns the error in the field `broken` if it is set. Otherwise, it works like the
+// handler `handleWithCounts`.
+type failingHandler struct {
 	broken atomic.Value // the error that the handler returns
 	panics atomic.Bool
 }
 
 // Sync implements declarative.Handler.
-func (f *failing) Sync(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+func (f *failingHandler) Sync(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	if f.panics.Load() {
 		panic("the handler has a bug")
 	}
 	if err, _ := f.broken.Load().(error); err != nil && err.Error() != "" {
 		return nil, err
 	}
-	return counting(ctx, req)
+	return handleWithCounts(ctx, req)
 }
 
-// metric adds up the values of a metric of the deployer over all series with the given label values. It also returns
+// sumMetric adds up the values of a metric of the deployer over all series with the given label values. It also returns
 // the number of these series.
-func (w *env) metric(name string, values ...string) (sum float64, series int) {
+func (w *env) sumMetric(name string, values ...string) (sum float64, series int) {
 	GinkgoHelper()
 	families, err := w.Manager.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
@@ -63,35 +63,35 @@ const itemErrors = "deployerkit_declarative_item_errors_total"
 
 var _ = Describe("Failing handlers", func() {
 	It("an error of the handler is reported and counted, changes no child and no provider status, and is retried with a backoff [R20, R21, R22, R23, Rx8, Rx11]", func(ctx SpecContext) {
-		inner := &failing{}
-		handler := watch(inner)
+		inner := &failingHandler{}
+		handler := newRecordingHandler(inner)
 		w := newEnv(ctx, configMapKind)
 		w.options.ItemMetrics = true
 		w.start(handler)
-		w.Deploy(ctx, "item", config(two))
+		w.CreateAndRun(ctx, "item", config(two))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveLen(2)))
-		w.AwaitQuiet(ctx)
-		_, series := w.metric(itemErrors)
+		w.WaitUntilQuiet(ctx)
+		_, series := w.sumMetric(itemErrors)
 		Expect(series).To(BeZero())
 
-		before, calls := w.Counter.Snapshot(), handler.count("item")()
+		before, calls := w.Counter.Snapshot(), handler.getCallCount("item")()
 		stored := w.Get(ctx, "item").Status.ProviderStatus.Raw
 		inner.broken.Store(errors.New("the moon is in the wrong place"))
 		Expect(w.Landscaper.Update(ctx, w.Key("item"), config(map[string]map[string]string{"c": {"key": "3"}}))).To(Succeed())
 		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+5))
-		_, writes := w.Spent(before)
+		Eventually(handler.getCallCount("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+5))
+		_, writes := w.GetRequestCounts(before)
 		Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		di := w.Get(ctx, "item")
 		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(stored))
 		Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("the moon is in the wrong place"))))
 		Expect(di.Status.Phase.IsFinal()).To(BeFalse())
-		times := handler.began("item")[calls:]
+		times := handler.getStartTimes("item")[calls:]
 		Expect(times[3].Sub(times[2])).To(BeNumerically(">", times[1].Sub(times[0])), "the second wait is longer")
-		sum, _ := w.metric(itemErrors, w.Namespace, "item")
+		sum, _ := w.sumMetric(itemErrors, w.Namespace, "item")
 		Expect(sum).To(BeNumerically(">=", 4))
-		sum, _ = w.metric("deployerkit_declarative_calls_total", "sync", "error")
+		sum, _ = w.sumMetric("deployerkit_declarative_calls_total", "sync", "error")
 		Expect(sum).To(BeNumerically(">=", 4))
 
 		By("letting the handler succeed")
@@ -102,39 +102,39 @@ var _ = Describe("Failing handlers", func() {
 
 		By("deleting the item, which removes its metric")
 		w.Delete(ctx, "item")
-		Eventually(func() int { _, series := w.metric(itemErrors); return series }).WithTimeout(patience).Should(BeZero())
+		Eventually(func() int { _, series := w.sumMetric(itemErrors); return series }).WithTimeout(patience).Should(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
 	It("the metric per item exists only if the options enable it [R22]", func(ctx SpecContext) {
-		inner := &failing{}
+		inner := &failingHandler{}
 		inner.broken.Store(errors.New("no"))
-		handler := watch(inner)
+		handler := newRecordingHandler(inner)
 		w := newEnv(ctx, configMapKind).start(handler)
 		w.Create(ctx, "item", config(two))
-		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", 1))
-		_, series := w.metric(itemErrors)
+		Eventually(handler.getCallCount("item")).WithTimeout(patience).Should(BeNumerically(">", 1))
+		_, series := w.sumMetric(itemErrors)
 		Expect(series).To(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
 	It("a panic of the handler fails its item and no other item [Rx7]", func(ctx SpecContext) {
-		inner := &failing{}
-		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		inner := &failingHandler{}
+		handler := newRecordingHandler(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			if req.Item.Name == "bad" {
 				return inner.Sync(ctx, req)
 			}
-			return counting(ctx, req)
+			return handleWithCounts(ctx, req)
 		}))
 		inner.panics.Store(true)
 		w := newEnv(ctx, configMapKind).start(handler)
 		w.Create(ctx, "bad", config(map[string]map[string]string{"bad": {"key": "1"}}))
 		Eventually(func() any { return w.Get(ctx, "bad").Status.LastError }).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", ContainSubstring("the handler has a bug"))))
-		Expect(w.Deploy(ctx, "good", config(two)).Status.Phase).To(Equal(phases.Succeeded))
-		sum, _ := w.metric("deployerkit_declarative_calls_total", "sync", "error")
+		Expect(w.CreateAndRun(ctx, "good", config(two)).Status.Phase).To(Equal(phases.Succeeded))
+		sum, _ := w.sumMetric("deployerkit_declarative_calls_total", "sync", "error")
 		Expect(sum).To(BeNumerically(">=", 1), "a panic counts as a failed call")
 		inner.panics.Store(false)
 		if w.Get(ctx, "bad").Status.Phase.IsFinal() {
-			w.Again(ctx, "bad")
+			w.RunAgain(ctx, "bad")
 		}
 		Eventually(w.Data(ctx, "bad")).WithTimeout(patience).ShouldNot(BeNil())
 	}, SpecTimeout(5*time.Minute))
@@ -143,21 +143,21 @@ var _ = Describe("Failing handlers", func() {
 // emptyInventory is the provider status of an item that never had children.
 const emptyInventory = `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","kind":"ProviderStatus","deployerkit":{"inventory":{"empty":true}}}`
 
-// answering returns a handler that returns the given children for each item.
-func answering(children ...any) declarative.HandlerFunc {
+// newHandler returns a handler that returns the given children for each item.
+func newHandler(children ...any) declarative.HandlerFunc {
 	return func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		return &declarative.SyncResponse{Children: children}, nil
 	}
 }
 
 var _ = Describe("Invalid children", func() {
-	DescribeTable("rejects a child, and writes nothing",
+	DescribeTable("writes nothing and reports an error if the handler returns a child",
 		func(ctx SpecContext, want string, child object) {
-			w := newEnv(ctx, configMapKind).start(answering(configMap("first", nil), child))
+			w := newEnv(ctx, configMapKind).start(newHandler(configMap("first", nil), child))
 			w.Create(ctx, "item", config(nil))
 			Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 				HaveValue(HaveField("Message", ContainSubstring(want))))
-			_, writes := w.Spent(nil)
+			_, writes := w.GetRequestCounts(nil)
 			Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot())
 			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 			Expect(w.Read(ctx, "first")).To(BeNil())
@@ -170,7 +170,7 @@ var _ = Describe("Invalid children", func() {
 })
 
 var _ = Describe("Invalid statuses", func() {
-	DescribeTable("rejects a status with an error that states the reason, and writes nothing",
+	DescribeTable("writes nothing and reports an error with the reason if the handler returns a status",
 		func(ctx SpecContext, want string, status any) {
 			w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 				return &declarative.SyncResponse{Status: status, Children: []any{configMap("first", nil)}}, nil
@@ -178,7 +178,7 @@ var _ = Describe("Invalid statuses", func() {
 			w.Create(ctx, "item", config(nil))
 			Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 				HaveValue(HaveField("Message", ContainSubstring(want))))
-			_, writes := w.Spent(nil)
+			_, writes := w.GetRequestCounts(nil)
 			Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot())
 			Expect(w.Get(ctx, "item").Status.ProviderStatus.Raw).To(MatchJSON(emptyInventory))
 		},
@@ -196,9 +196,9 @@ var _ = Describe("Order of children", func() {
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": object{"name": "bad"}, "rules": []any{object{"verbs": []any{}}},
 		}
 		clusterRole := declarative.ChildKind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
-		w := newEnv(ctx, configMapKind, clusterRole).start(answering(first, configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
-		order := &writes{}
-		w.Counter.Inject(faultnet.When(order.note, nil))
+		w := newEnv(ctx, configMapKind, clusterRole).start(newHandler(first, configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
+		order := &patchRecorder{}
+		w.Counter.SetInjector(faultnet.When(order.record, nil))
 		w.Create(ctx, "item", config(nil))
 		Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", And(ContainSubstring("m-bad"), ContainSubstring("ClusterRole.rbac.authorization.k8s.io bad")))))
@@ -209,13 +209,13 @@ var _ = Describe("Order of children", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// writes records the names of the objects that are written to the target, in order.
-type writes struct {
+// patchRecorder records the names of the objects that are written to the target, in order.
+type patchRecorder struct {
 	mu    sync.Mutex
 	names []string
 }
 
-func (l *writes) note(r faultnet.Request) bool {
+func (l *patchRecorder) record(r faultnet.Request) bool {
 	if r.Verb == "patch" {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -224,7 +224,7 @@ func (l *writes) note(r faultnet.Request) bool {
 	return false
 }
 
-func (l *writes) list() []string {
+func (l *patchRecorder) list() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.names)

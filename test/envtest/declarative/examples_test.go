@@ -46,8 +46,8 @@ func (w *env) run(args deployerlib.DeployerArgs) *env {
 	return w
 }
 
-// example creates the item of an example and requests its first run, without waiting.
-func (w *env) example(ctx context.Context, name string) {
+// createExample creates the item of an example and requests its first run, without waiting.
+func (w *env) createExample(ctx context.Context, name string) {
 	GinkgoHelper()
 	files, err := fs.Glob(examples.Items, "*/item.yaml")
 	Expect(err).NotTo(HaveOccurred())
@@ -70,13 +70,13 @@ func (w *env) finished(ctx context.Context, name string) *lsv1alpha1.DeployItem 
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	di, err := w.Landscaper.AwaitFinished(ctx, w.Key(name))
+	di, err := w.Landscaper.WaitUntilFinished(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 	return di
 }
 
-// change changes the configuration of an item and starts a job, without waiting.
-func (w *env) change(ctx context.Context, name string, config any) {
+// updateAndStart changes the configuration of an item and starts a job, without waiting.
+func (w *env) updateAndStart(ctx context.Context, name string, config any) {
 	GinkgoHelper()
 	raw, err := json.Marshal(config)
 	Expect(err).NotTo(HaveOccurred())
@@ -100,8 +100,8 @@ func (w *env) object(ctx context.Context, name string, obj client.Object) func(G
 	}
 }
 
-// play acts as a kubelet. It sets the phase of the Pods with the given label, and marks running Pods as ready.
-func (w *env) play(ctx context.Context, phase corev1.PodPhase, label, value string) {
+// setPodPhase acts as a kubelet. It sets the phase of the Pods with the given label, and marks running Pods as ready.
+func (w *env) setPodPhase(ctx context.Context, phase corev1.PodPhase, label, value string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		pods := &corev1.PodList{}
@@ -121,11 +121,11 @@ func (w *env) play(ctx context.Context, phase corev1.PodPhase, label, value stri
 var _ = Describe("Examples of the declarative guide", func() {
 	It("the redis example has typed children, a status from their state, and a password that is generated once [R8, R34, R37, R38]", func(ctx SpecContext) {
 		w := newEnv(ctx).run(redis.Args(local))
-		w.example(ctx, "sessions")
+		w.createExample(ctx, "sessions")
 		Eventually(w.Condition(ctx, "sessions", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("Redis is not ready"))))
 		deployment, secret := &appsv1.Deployment{}, &corev1.Secret{}
 		Eventually(w.object(ctx, "sessions-redis", deployment)).WithTimeout(patience).Should(BeTrue())
-		w.play(ctx, corev1.PodRunning, "app", "sessions-redis")
+		w.setPodPhase(ctx, corev1.PodRunning, "app", "sessions-redis")
 		Expect(w.finished(ctx, "sessions").Status.Phase).To(Equal(phases.Succeeded))
 		Eventually(w.status(ctx, "sessions")).WithTimeout(patience).Should(And(
 			HaveKeyWithValue("ready", true), HaveKeyWithValue("secret", "sessions-redis"), Not(HaveKey("message"))))
@@ -135,13 +135,13 @@ var _ = Describe("Examples of the declarative guide", func() {
 		By("changing the item after a restart")
 		w.Manager.Stop()
 		w.run(redis.Args(local))
-		w.change(ctx, "sessions", redis.Config{Version: "8.4"})
+		w.updateAndStart(ctx, "sessions", redis.Config{Version: "8.4"})
 		Eventually(func(g Gomega) string {
 			g.Expect(w.object(ctx, "sessions-redis", deployment)(g)).To(BeTrue())
 			return deployment.Spec.Template.Spec.Containers[0].Image
 		}).WithTimeout(patience).Should(Equal("redis:8.4"))
 		Eventually(func(g Gomega) {
-			w.play(ctx, corev1.PodRunning, "app", "sessions-redis")
+			w.setPodPhase(ctx, corev1.PodRunning, "app", "sessions-redis")
 			g.Expect(w.Get(ctx, "sessions").Status.Phase).To(Equal(phases.Succeeded))
 		}).WithTimeout(patience).Should(Succeed())
 		again := &corev1.Secret{}
@@ -170,7 +170,7 @@ var _ = Describe("Examples of the declarative guide", func() {
 
 		By("stopping the service")
 		down.Store(true)
-		w.example(ctx, "acme")
+		w.createExample(ctx, "acme")
 		Eventually(w.status(ctx, "acme")).WithTimeout(patience).Should(HaveKeyWithValue("error", ContainSubstring("the licence service answers 503")))
 		Expect(w.Get(ctx, "acme").Status.Phase.IsFinal()).To(BeFalse())
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
@@ -183,7 +183,7 @@ var _ = Describe("Examples of the declarative guide", func() {
 		Expect(secret.Data).To(HaveKeyWithValue("licence", []byte("key of /licences/acme-12")))
 
 		By("requesting an unknown customer")
-		w.change(ctx, "acme", licence.Config{Customer: "ACME"})
+		w.updateAndStart(ctx, "acme", licence.Config{Customer: "ACME"})
 		Eventually(func() lsv1alpha1.DeployItemPhase { return w.Get(ctx, "acme").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Failed))
 		Expect(w.status(ctx, "acme")(NewGomega(Fail))).To(And(
 			HaveKeyWithValue("error", ContainSubstring(`"ACME" is not a customer`)), HaveKeyWithValue("customer", "acme-12")))
@@ -198,16 +198,16 @@ var _ = Describe("Examples of the declarative guide", func() {
 
 	It("the batch example waits for the end of its Job before it deletes the item [R2, Rx9]", func(ctx SpecContext) {
 		w := newEnv(ctx).run(batch.Args(local))
-		w.example(ctx, "nightly")
+		w.createExample(ctx, "nightly")
 		job := &batchv1.Job{}
 		Eventually(w.object(ctx, "nightly-batch", job)).WithTimeout(patience).Should(BeTrue())
-		w.play(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))
+		w.setPodPhase(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))
 		Expect(w.finished(ctx, "nightly").Status.Phase).To(Equal(phases.Succeeded))
 		Eventually(w.status(ctx, "nightly")).WithTimeout(patience).Should(HaveKeyWithValue("job", "Complete"))
 
 		By("changing the image, which creates another Job")
 		first := job.UID
-		w.change(ctx, "nightly", batch.Config{Image: "example.org/reports:2.0"})
+		w.updateAndStart(ctx, "nightly", batch.Config{Image: "example.org/reports:2.0"})
 		Eventually(func(g Gomega) {
 			g.Expect(w.object(ctx, "nightly-batch", job)(g)).To(BeTrue())
 			g.Expect(job.UID).NotTo(Equal(first))
@@ -215,17 +215,17 @@ var _ = Describe("Examples of the declarative guide", func() {
 		}).WithTimeout(patience).Should(Succeed())
 
 		By("deleting the item while the Job runs")
-		Expect(w.Landscaper.Mark(ctx, w.Key("nightly"))).To(Succeed())
+		Expect(w.Landscaper.MarkForDeletion(ctx, w.Key("nightly"))).To(Succeed())
 		_, err := w.Landscaper.Trigger(ctx, w.Key("nightly"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.Condition(ctx, "nightly", "Waiting")).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", ContainSubstring("the Job must not be interrupted"))))
 		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeTrue())
 		Expect(job.DeletionTimestamp).To(BeNil())
-		w.play(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))
+		w.setPodPhase(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))
 		gone, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		Expect(w.Landscaper.AwaitGone(gone, w.Key("nightly"))).To(Succeed())
+		Expect(w.Landscaper.WaitForDeletion(gone, w.Key("nightly"))).To(Succeed())
 		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeFalse())
 	}, SpecTimeout(8*time.Minute))
 })

@@ -43,8 +43,8 @@ func configMap(name string, data map[string]string) object {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": data}
 }
 
-// children returns the ConfigMaps that the configuration describes, sorted by name.
-func children(req *declarative.SyncRequest) ([]any, error) {
+// newConfigMaps returns the ConfigMaps that the configuration describes, sorted by name.
+func newConfigMaps(req *declarative.SyncRequest) ([]any, error) {
 	config, err := declarative.Config[settings](req)
 	if err != nil {
 		return nil, err
@@ -56,22 +56,22 @@ func children(req *declarative.SyncRequest) ([]any, error) {
 	return out, nil
 }
 
-// counting is a handler that returns the ConfigMaps in the configuration. Its status describes the ConfigMaps that it
-// observed.
-func counting(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-	wanted, err := children(req)
+// handleWithCounts is a handler that returns the ConfigMaps in the configuration. Its status describes the ConfigMaps
+// that it observed.
+func handleWithCounts(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	wanted, err := newConfigMaps(req)
 	if err != nil {
 		return nil, err
 	}
 	seen := object{}
 	for _, child := range req.Children {
-		seen[child.Name()] = child.Text("data", "seen")
+		seen[child.Name()] = child.GetString("data", "seen")
 	}
 	return &declarative.SyncResponse{Status: object{"seen": seen}, Children: wanted}, nil
 }
 
-// watched is a handler that counts and records its calls.
-type watched struct {
+// recordingHandler is a handler that counts and records its calls.
+type recordingHandler struct {
 	declarative.Handler
 
 	mu      sync.Mutex
@@ -81,12 +81,12 @@ type watched struct {
 	most    int // maximum number of calls for one item at the same time
 }
 
-func watch(handler declarative.Handler) *watched {
-	return &watched{Handler: handler, calls: map[string][]*declarative.SyncRequest{}, times: map[string][]time.Time{}, running: map[types.UID]int{}}
+func newRecordingHandler(handler declarative.Handler) *recordingHandler {
+	return &recordingHandler{Handler: handler, calls: map[string][]*declarative.SyncRequest{}, times: map[string][]time.Time{}, running: map[types.UID]int{}}
 }
 
 // Sync implements declarative.Handler.
-func (h *watched) Sync(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+func (h *recordingHandler) Sync(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	h.mu.Lock()
 	h.calls[req.Item.Name] = append(h.calls[req.Item.Name], req)
 	h.times[req.Item.Name] = append(h.times[req.Item.Name], time.Now())
@@ -101,8 +101,8 @@ func (h *watched) Sync(ctx context.Context, req *declarative.SyncRequest) (*decl
 	return h.Handler.Sync(ctx, req)
 }
 
-// The method `first` returns the first request for an item, or nil if the handler was not called for the item.
-func (h *watched) first(item string) *declarative.SyncRequest {
+// getFirstRequest returns the first request for an item, or nil if the handler was not called for the item.
+func (h *recordingHandler) getFirstRequest(item string) *declarative.SyncRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.calls[item]) == 0 {
@@ -111,8 +111,8 @@ func (h *watched) first(item string) *declarative.SyncRequest {
 	return h.calls[item][0]
 }
 
-// count returns a function that returns the number of calls for an item.
-func (h *watched) count(item string) func() int {
+// getCallCount returns a function that returns the number of calls for an item.
+func (h *recordingHandler) getCallCount(item string) func() int {
 	return func() int {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -120,32 +120,32 @@ func (h *watched) count(item string) func() int {
 	}
 }
 
-// began returns the start times of the calls for an item.
-func (h *watched) began(item string) []time.Time {
+// getStartTimes returns the start times of the calls for an item.
+func (h *recordingHandler) getStartTimes(item string) []time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.times[item])
 }
 
-// The method `last` returns the last request for an item.
-func (h *watched) last(item string) *declarative.SyncRequest {
+// last returns the last request for an item.
+func (h *recordingHandler) last(item string) *declarative.SyncRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	calls := h.calls[item]
 	return calls[len(calls)-1]
 }
 
-// The function `live` returns a handler. Each call of the handler returns the children that `answer` contains at the
-// time of the call.
-func live(answer *atomic.Value) declarative.HandlerFunc {
+// newLiveHandler returns a handler. Each call of the handler returns the children that `answer` contains at the time of
+// the call.
+func newLiveHandler(answer *atomic.Value) declarative.HandlerFunc {
 	return func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		children, _ := answer.Load().([]any)
 		return &declarative.SyncResponse{Children: children}, nil
 	}
 }
 
-// namesOf returns the names of children.
-func namesOf(children declarative.Children) []string {
+// listNames returns the names of children.
+func listNames(children declarative.Children) []string {
 	var out []string
 	for _, child := range children {
 		out = append(out, child.Name())

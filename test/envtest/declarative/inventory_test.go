@@ -17,27 +17,27 @@ import (
 )
 
 var _ = Describe("Lost inventory", func() {
-	handler := declarative.HandlerFunc(counting)
+	handler := declarative.HandlerFunc(handleWithCounts)
 	both := config(map[string]data{"a": {"key": "1"}, "b": {"key": "1"}})
 
-	for _, revision := range contract.Revisions() {
+	for _, revision := range contract.AllRevisions() {
 		// begin returns an environment under the revision.
 		begin := func(ctx context.Context, kinds ...declarative.ChildKind) *env {
 			GinkgoHelper()
 			w := newEnv(ctx, kinds...)
-			w.World = world.New(ctx, GinkgoTB(), cp, world.Options{Name: "declarative", Landscaper: world.RevisionOf(revision).Landscaper()})
+			w.World = world.New(ctx, GinkgoTB(), cp, world.Options{Name: "declarative", Landscaper: world.RevisionOf(revision).ToLandscaperOptions()})
 			return w
 		}
 		// lose deploys an item with two ConfigMaps, stops the deployer, and removes the inventory.
 		lose := func(ctx context.Context, w *env) {
 			GinkgoHelper()
 			w.start(handler)
-			w.Deploy(ctx, "item", both)
+			w.CreateAndRun(ctx, "item", both)
 			w.Manager.Stop()
-			w.LoseProviderStatus(ctx, "item")
+			w.RemoveProviderStatus(ctx, "item")
 		}
 
-		It("the next run restores the inventory from the labels, and prunes ("+string(revision)+") [F37]", func(ctx SpecContext) {
+		It("the next run restores the inventory from the labels, and deletes objects that are no longer desired ("+string(revision)+") [F37]", func(ctx SpecContext) {
 			w := begin(ctx, configMapKind)
 			lose(ctx, w)
 			w.start(handler)

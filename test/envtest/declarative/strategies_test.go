@@ -21,9 +21,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/internal/testtime"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // withStrategy returns a ChildKind for ConfigMaps with the given update strategy.
@@ -35,45 +35,45 @@ func withStrategy(update declarative.UpdateStrategy) declarative.ChildKind {
 
 var _ = Describe("Update strategies of children [R15]", func() {
 	It("Apply keeps fields of other managers [R15]", func(ctx SpecContext) {
-		l := run(ctx, newEnv(ctx, withStrategy(declarative.Apply)), configMap("a", data{"key": "1", "gone": "x"}))
-		l.set(ctx, "a", "theirs")
+		l := runItem(ctx, newEnv(ctx, withStrategy(declarative.StrategyApply)), configMap("a", data{"key": "1", "gone": "x"}))
+		l.setForeignField(ctx, "a", "theirs")
 		uid := l.Read(ctx, "a").UID
-		l.wants(ctx, configMap("a", data{"key": "2"}))
+		l.setChildren(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2", "seen": "theirs"})))
 	}, SpecTimeout(5*time.Minute))
 
 	It("Replace removes fields of other managers when the child changes, and not before [R15, F24]", func(ctx SpecContext) {
-		l := run(ctx, newEnv(ctx, withStrategy(declarative.Replace)), configMap("a", data{"key": "1"}))
+		l := runItem(ctx, newEnv(ctx, withStrategy(declarative.StrategyReplace)), configMap("a", data{"key": "1"}))
 		uid := l.Read(ctx, "a").UID
-		l.set(ctx, "a", "theirs")
-		l.Again(ctx, "item")
-		l.AwaitQuiet(ctx)
+		l.setForeignField(ctx, "a", "theirs")
+		l.RunAgain(ctx, "item")
+		l.WaitUntilQuiet(ctx)
 		Expect(l.Read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "theirs"}))
-		l.Edit(ctx, "a", func(cm *configMapObject) { cm.Data["key"] = "edited" })
+		l.UpdateConfigMap(ctx, "a", func(cm *configMapObject) { cm.Data["key"] = "edited" })
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "theirs"}))
-		l.wants(ctx, configMap("a", data{"key": "2"}))
+		l.setChildren(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
-		l.quiet(ctx)
+		l.expectNoRequests(ctx)
 	}, SpecTimeout(5*time.Minute))
 
 	It("Replace keeps fields of other managers after a restart [F27]", func(ctx SpecContext) {
-		w := newEnv(ctx, withStrategy(declarative.Replace)).start(declarative.HandlerFunc(counting))
-		w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
-		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Data["more"] = "theirs" })
+		w := newEnv(ctx, withStrategy(declarative.StrategyReplace)).start(declarative.HandlerFunc(handleWithCounts))
+		w.CreateAndRun(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
+		w.UpdateConfigMap(ctx, "a", func(cm *configMapObject) { cm.Data["more"] = "theirs" })
 		w.Manager.Stop()
 		before := w.Counter.Snapshot()
-		w.start(declarative.HandlerFunc(counting))
-		w.Again(ctx, "item")
-		_, writes := w.Spent(before)
+		w.start(declarative.HandlerFunc(handleWithCounts))
+		w.RunAgain(ctx, "item")
+		_, writes := w.GetRequestCounts(before)
 		Expect(writes).To(BeZero())
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "more": "theirs"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("Replace slows down a fight with another client, and corrects the child after it [F23, F24]", world.Slow, func(ctx SpecContext) {
-		w := newEnv(ctx, withStrategy(declarative.Replace))
+		w := newEnv(ctx, withStrategy(declarative.StrategyReplace))
 		w.options.Fights = observe.FightOptions{FirstDelay: 3 * time.Second, MaxDelay: 3 * time.Second}
 		w.options.MinInterval = 50 * time.Millisecond
-		l := run(ctx, w, configMap("a", data{"key": "1"}))
+		l := runItem(ctx, w, configMap("a", data{"key": "1"}))
 		before := l.Counter.Snapshot()
 		fight, stop := context.WithTimeout(ctx, 6*time.Second)
 		defer stop()
@@ -87,57 +87,57 @@ var _ = Describe("Update strategies of children [R15]", func() {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-		_, writes := l.Spent(before)
+		_, writes := l.GetRequestCounts(before)
 		Expect(writes).To(BeNumerically("<=", 4), "two at once, and then one each 3 s")
-		Eventually(l.Condition(ctx, "item", upkeep.ConditionContested)).WithTimeout(patience).Should(
+		Eventually(l.Condition(ctx, "item", managed.ConditionContested)).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", And(ContainSubstring("configmaps "+l.Namespace+"/a"), ContainSubstring("data.key")))))
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1"}))
-		Eventually(l.Condition(ctx, "item", upkeep.ConditionContested)).WithTimeout(patience).Should(BeNil(), "when it is over")
+		Eventually(l.Condition(ctx, "item", managed.ConditionContested)).WithTimeout(patience).Should(BeNil(), "when it is over")
 	}, SpecTimeout(5*time.Minute))
 
 	It("Apply empties a child that the handler returns as a typed object without fields [F25]", func(ctx SpecContext) {
-		l := run(ctx, newEnv(ctx, withStrategy(declarative.Apply)), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data{"key": "1"}})
-		l.wants(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+		l := runItem(ctx, newEnv(ctx, withStrategy(declarative.StrategyApply)), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data{"key": "1"}})
+		l.setChildren(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 		Expect(l.Read(ctx, "a").Data).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
 	It("Recreate deletes and creates a child only if it differs [R15]", func(ctx SpecContext) {
-		l := run(ctx, newEnv(ctx, withStrategy(declarative.Recreate)), configMap("a", data{"key": "1"}))
+		l := runItem(ctx, newEnv(ctx, withStrategy(declarative.StrategyRecreate)), configMap("a", data{"key": "1"}))
 		uid := l.Read(ctx, "a").UID
-		l.set(ctx, "a", "theirs")
-		l.wants(ctx, configMap("a", data{"key": "1"}))
+		l.setForeignField(ctx, "a", "theirs")
+		l.setChildren(ctx, configMap("a", data{"key": "1"}))
 		Expect(l.Read(ctx, "a").UID).To(Equal(uid))
-		l.quiet(ctx)
-		l.wants(ctx, configMap("a", data{"key": "2"}))
+		l.expectNoRequests(ctx)
+		l.setChildren(ctx, configMap("a", data{"key": "2"}))
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid))), HaveField("Data", data{"key": "2"})))
 	}, SpecTimeout(5*time.Minute))
 
 	It("OnDelete changes a child only after another client has deleted it [R15]", func(ctx SpecContext) {
-		l := run(ctx, newEnv(ctx, withStrategy(declarative.OnDelete)), configMap("a", data{"key": "1"}))
+		l := runItem(ctx, newEnv(ctx, withStrategy(declarative.StrategyOnDelete)), configMap("a", data{"key": "1"}))
 		uid := l.Read(ctx, "a").UID
-		l.wants(ctx, configMap("a", data{"key": "2"}))
+		l.setChildren(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "1"})))
-		l.quiet(ctx)
+		l.expectNoRequests(ctx)
 		Expect(l.Client.Delete(ctx, l.Read(ctx, "a"))).To(Succeed())
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "2"})))
-		l.AwaitQuiet(ctx)
-		l.Edit(ctx, "a", func(cm *configMapObject) { cm.Labels = nil })
+		l.WaitUntilQuiet(ctx)
+		l.UpdateConfigMap(ctx, "a", func(cm *configMapObject) { cm.Labels = nil })
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)), "the owner label is restored nevertheless")
 	}, SpecTimeout(5*time.Minute))
 })
 
-// grant grants a user rights in the namespace of the world.
-func (w *env) grant(ctx context.Context, user string, verbs ...string) {
+// grantVerbs grants a user rights in the namespace of the world.
+func (w *env) grantVerbs(ctx context.Context, user string, verbs ...string) {
 	GinkgoHelper()
-	world.Grant(ctx, cp.Config, user, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
+	world.GrantRules(ctx, cp.Config, user, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
 }
 
-// The method `as` changes the user of the World's Target to a new user. It grants this user rights in the namespace of
+// setTargetUser changes the user of the World's Target to a new user. It grants this user rights in the namespace of
 // the world.
-func (w *env) as(ctx context.Context, user string, verbs ...string) {
+func (w *env) setTargetUser(ctx context.Context, user string, verbs ...string) {
 	GinkgoHelper()
-	w.grant(ctx, user, verbs...)
-	access, err := cp.User(user)
+	w.grantVerbs(ctx, user, verbs...)
+	access, err := cp.AddUser(user)
 	Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.Load(cp.Kubeconfig())
 	Expect(err).NotTo(HaveOccurred())
@@ -155,29 +155,29 @@ func (w *env) as(ctx context.Context, user string, verbs ...string) {
 
 var _ = Describe("Update strategies that read", func() {
 	It("reads each child at most once after each change, and not at all when nothing changed [R15, R27]", world.Slow, func(ctx SpecContext) {
-		w := newEnv(ctx, withStrategy(declarative.Recreate), secretKind)
-		w.options.Children[1].Update = declarative.OnDelete
-		w.options.Children = append(w.options.Children, declarative.ChildKind{APIVersion: "v1", Kind: "Service", Update: declarative.Replace})
+		w := newEnv(ctx, withStrategy(declarative.StrategyRecreate), secretKind)
+		w.options.Children[1].Update = declarative.StrategyOnDelete
+		w.options.Children = append(w.options.Children, declarative.ChildKind{APIVersion: "v1", Kind: "Service", Update: declarative.StrategyReplace})
 		w.options.Resync = 200 * time.Millisecond
-		l := run(ctx, w, configMap("a", data{"key": "1"}),
+		l := runItem(ctx, w, configMap("a", data{"key": "1"}),
 			object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "b"}, "stringData": object{"password": "x"}},
 			object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "c"}, "spec": object{"ports": []any{object{"port": 80}}}},
 		)
-		calls, version := l.handler.count("item")(), l.env.Get(ctx, "item").ResourceVersion
-		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
-		reads, writes := l.Spent(l.before)
+		calls, version := l.handler.getCallCount("item")(), l.env.Get(ctx, "item").ResourceVersion
+		Eventually(l.handler.getCallCount("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
+		reads, writes := l.GetRequestCounts(l.before)
 		Expect(reads+writes).To(BeZero(), "requests: %s", l.Counter.Snapshot().Since(l.before))
 		Expect(l.env.Get(ctx, "item").ResourceVersion).To(Equal(version))
 
 		By("editing a child as another client")
-		l.set(ctx, "a", "theirs")
+		l.setForeignField(ctx, "a", "theirs")
 		Eventually(func() string {
-			child, _ := l.handler.last("item").Children.Named("ConfigMap", "a")
-			return child.Text("data", "seen")
+			child, _ := l.handler.last("item").Children.Find("ConfigMap", "a")
+			return child.GetString("data", "seen")
 		}).WithTimeout(patience).Should(Equal("theirs"))
-		calls = l.handler.count("item")()
-		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
-		reads, writes = l.Spent(l.before)
+		calls = l.handler.getCallCount("item")()
+		Eventually(l.handler.getCallCount("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
+		reads, writes = l.GetRequestCounts(l.before)
 		Expect(reads+writes).To(BeNumerically("<=", 1), "requests: %s", l.Counter.Snapshot().Since(l.before))
 	}, SpecTimeout(5*time.Minute))
 })
@@ -185,27 +185,27 @@ var _ = Describe("Update strategies that read", func() {
 var _ = Describe("Restricted targets", func() {
 	It("watches children in the namespaces that the target allows [R6, R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
-		w.as(ctx, "narrow-"+w.Namespace, "get", "list", "watch", "create", "patch", "delete")
-		handler := watch(declarative.HandlerFunc(counting))
+		w.setTargetUser(ctx, "narrow-"+w.Namespace, "get", "list", "watch", "create", "patch", "delete")
+		handler := newRecordingHandler(declarative.HandlerFunc(handleWithCounts))
 		w.start(handler)
-		w.Deploy(ctx, "item", config(two))
-		w.AwaitQuiet(ctx)
+		w.CreateAndRun(ctx, "item", config(two))
+		w.WaitUntilQuiet(ctx)
 		before := w.Counter.Snapshot()
-		w.set(ctx, "b", "here")
-		Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
-		w.Again(ctx, "item")
-		reads, writes := w.Spent(before)
+		w.setForeignField(ctx, "b", "here")
+		Eventually(w.status(ctx, "item")).WithTimeout(testtime.ScaleTimeout(5 * time.Second)).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
+		w.RunAgain(ctx, "item")
+		reads, writes := w.GetRequestCounts(before)
 		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("reads children at each call if the target allows no watch [R6, R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
-		w.as(ctx, "blind-"+w.Namespace, "get", "create", "patch", "delete")
+		w.setTargetUser(ctx, "blind-"+w.Namespace, "get", "create", "patch", "delete")
 		w.options.Resync = 300 * time.Millisecond
-		w.start(declarative.HandlerFunc(counting))
-		w.Deploy(ctx, "item", config(two))
+		w.start(declarative.HandlerFunc(handleWithCounts))
+		w.CreateAndRun(ctx, "item", config(two))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
-		w.set(ctx, "b", "here")
+		w.setForeignField(ctx, "b", "here")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
 		Expect(w.Client.Delete(ctx, w.Read(ctx, "a"))).To(Succeed())
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())

@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// password is a handler that returns a Secret whose value is generated once.
-func password(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+// handlePassword is a handler that returns a Secret whose value is generated once.
+func handlePassword(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", "secret")
 	if err != nil {
 		return nil, err
@@ -28,36 +28,36 @@ func password(_ context.Context, req *declarative.SyncRequest) (*declarative.Syn
 		return nil, err
 	}
 	child := object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "stringData": object{"password": value}}
-	return declarative.Respond(nil).Add(child).Response()
+	return declarative.NewBuilder(nil).Add(child).Build()
 }
 
 var _ = Describe("Generated values", func() {
 	It("keeps a generated value across immediate jobs, a label removed while the deployer is down, and a new item [R34]", func(ctx SpecContext) {
 		w := newEnv(ctx, secretKind)
 		w.options.OrphanChildren = true
-		w.start(declarative.HandlerFunc(password))
-		w.Deploy(ctx, "item", config(nil))
+		w.start(declarative.HandlerFunc(handlePassword))
+		w.CreateAndRun(ctx, "item", config(nil))
 		secret := &corev1.Secret{}
 		Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 		first := string(secret.Data["password"])
 		Expect(first).NotTo(BeEmpty())
 		for range 5 {
-			w.Again(ctx, "item")
+			w.RunAgain(ctx, "item")
 		}
 		w.Manager.Stop()
 		Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 		secret.Labels, secret.Annotations = nil, nil
 		Expect(w.Client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
-		w.start(declarative.HandlerFunc(password))
+		w.start(declarative.HandlerFunc(handlePassword))
 		Eventually(func(g Gomega) {
 			g.Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 			g.Expect(secret.Labels).To(HaveKey(ownership.LabelItem))
 		}).WithTimeout(patience).Should(Succeed())
-		w.AwaitQuiet(ctx)
-		w.Again(ctx, "item")
+		w.WaitUntilQuiet(ctx)
+		w.RunAgain(ctx, "item")
 		w.Delete(ctx, "item")
-		w.Deploy(ctx, "item", config(nil))
-		w.Again(ctx, "item")
+		w.CreateAndRun(ctx, "item", config(nil))
+		w.RunAgain(ctx, "item")
 		Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 		Expect(string(secret.Data["password"])).To(Equal(first))
 	}, SpecTimeout(5*time.Minute))
@@ -71,11 +71,11 @@ var _ = Describe("Status of children", func() {
 		}
 		w := newEnv(ctx, podKind).start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			live, _, err := declarative.Find[corev1.Pod](req.Children, "Pod", "web")
-			response := declarative.Respond(object{"phase": live.Status.Phase}).Add(pod)
+			response := declarative.NewBuilder(object{"phase": live.Status.Phase}).Add(pod)
 			if live.Status.Phase != corev1.PodRunning {
 				response.Wait("web is %s", live.Status.Phase)
 			}
-			answer, buildErr := response.Response()
+			answer, buildErr := response.Build()
 			if err == nil {
 				err = buildErr
 			}
@@ -83,20 +83,20 @@ var _ = Describe("Status of children", func() {
 		}))
 		w.Create(ctx, "item", config(nil))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("phase", "Pending"))
-		w.runs(ctx, corev1.PodRunning)
-		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(testtime.Stretch(5 * time.Second)).Should(Equal(phases.Succeeded))
-		w.AwaitQuiet(ctx)
+		w.setWebPodPhase(ctx, corev1.PodRunning)
+		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(testtime.ScaleTimeout(5 * time.Second)).Should(Equal(phases.Succeeded))
+		w.WaitUntilQuiet(ctx)
 		before := w.Counter.Snapshot()
-		w.runs(ctx, corev1.PodFailed)
-		Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("phase", "Failed"))
+		w.setWebPodPhase(ctx, corev1.PodFailed)
+		Eventually(w.status(ctx, "item")).WithTimeout(testtime.ScaleTimeout(5 * time.Second)).Should(HaveKeyWithValue("phase", "Failed"))
 		Expect(w.Get(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-		reads, writes := w.Spent(before)
+		reads, writes := w.GetRequestCounts(before)
 		Expect(reads+writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 })
 
-// runs sets the phase of the Pod, as a kubelet does.
-func (w *env) runs(ctx context.Context, phase corev1.PodPhase) {
+// setWebPodPhase sets the phase of the Pod, as a kubelet does.
+func (w *env) setWebPodPhase(ctx context.Context, phase corev1.PodPhase) {
 	GinkgoHelper()
 	pod := &corev1.Pod{}
 	Expect(w.Client.Get(ctx, w.Key("web"), pod)).To(Succeed())

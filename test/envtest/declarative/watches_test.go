@@ -25,7 +25,7 @@ type watchCounter struct {
 // wrap returns a transport that counts its requests.
 func (c *watchCounter) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(req *http.Request) (*http.Response, error) {
-		c.count(req)
+		c.addRequest(req)
 		return next.RoundTrip(req)
 	})
 }
@@ -34,7 +34,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-func (c *watchCounter) count(req *http.Request) {
+func (c *watchCounter) addRequest(req *http.Request) {
 	query := req.URL.Query()
 	// a list with limit 1 is sent only to determine the current resource version
 	if req.Method != http.MethodGet || query.Get("labelSelector") == "" || query.Get("limit") == "1" {
@@ -52,8 +52,8 @@ func (c *watchCounter) count(req *http.Request) {
 	}
 }
 
-// take returns the counts since the last call.
-func (c *watchCounter) take() (lists, watches map[string]int) {
+// resetCounts returns the counts since the last call.
+func (c *watchCounter) resetCounts() (lists, watches map[string]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lists, watches = c.lists, c.watches
@@ -65,28 +65,28 @@ var _ = Describe("Watches of a declarative deployer", func() {
 	It("one list and one watch per kind provide complete children and detect drift [F26]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind, secretKind)
 		counter := &watchCounter{}
-		counter.take()
+		counter.resetCounts()
 		w.options.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return counter.wrap(w.Counter.Transport(next)) }
 		use := func(value string) {
-			w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["seen"] = "by hand", value })
+			w.UpdateConfigMap(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["seen"] = "by hand", value })
 			Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": value}))
 			Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveKeyWithValue("a", value)))
-			lists, watches := counter.take()
+			lists, watches := counter.resetCounts()
 			once := map[string]int{"configmaps": 1, "secrets": 1}
 			Expect(lists).To(Equal(once), "lists")
 			Expect(watches).To(Equal(once), "watches")
 		}
 
 		By("deploying a new item")
-		w.start(declarative.HandlerFunc(counting))
-		w.Deploy(ctx, "item", config(two))
-		w.Deploy(ctx, "other", config(map[string]map[string]string{"c": {"key": "1"}}))
+		w.start(declarative.HandlerFunc(handleWithCounts))
+		w.CreateAndRun(ctx, "item", config(two))
+		w.CreateAndRun(ctx, "other", config(map[string]map[string]string{"c": {"key": "1"}}))
 		use("one")
 
 		By("restarting the deployer")
 		w.Manager.Stop()
-		counter.take()
-		w.start(declarative.HandlerFunc(counting))
+		counter.resetCounts()
+		w.start(declarative.HandlerFunc(handleWithCounts))
 		use("two")
 	}, SpecTimeout(5*time.Minute))
 })

@@ -19,59 +19,59 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // workload is a world.World with one item. A spec can change the children that the handler returns for the item.
 type workload struct {
 	*env
 
-	handler *watched
+	handler *recordingHandler
 	answer  atomic.Value // the children that the handler returns, with the type []any
 	before  faultnet.Counts
 }
 
-// run deploys an item with the given children, and waits until the deployer sends no more requests.
-func run(ctx context.Context, w *env, children ...any) *workload {
+// runItem deploys an item with the given children, and waits until the deployer sends no more requests.
+func runItem(ctx context.Context, w *env, children ...any) *workload {
 	GinkgoHelper()
 	l := &workload{env: w}
 	l.answer.Store(children)
-	l.handler = watch(live(&l.answer))
+	l.handler = newRecordingHandler(newLiveHandler(&l.answer))
 	w.start(l.handler)
-	w.Deploy(ctx, "item", config(nil))
-	l.peace(ctx)
+	w.CreateAndRun(ctx, "item", config(nil))
+	l.waitUntilQuiet(ctx)
 	return l
 }
 
-// wants changes the children that the handler returns. It then waits until the deployer sends no more requests.
-func (l *workload) wants(ctx context.Context, children ...any) {
+// setChildren changes the children that the handler returns. It then waits until the deployer sends no more requests.
+func (l *workload) setChildren(ctx context.Context, children ...any) {
 	GinkgoHelper()
 	l.answer.Store(children)
-	Expect(l.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-	l.peace(ctx)
+	Expect(l.RunAgain(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+	l.waitUntilQuiet(ctx)
 }
 
-// peace waits until the deployer sends no more requests, and stores the request counts. The method `quiet` compares
-// later counts with the stored counts.
-func (l *workload) peace(ctx context.Context) {
+// waitUntilQuiet waits until the deployer sends no more requests, and stores the request counts. The method
+// `expectNoRequests` compares later counts with the stored counts.
+func (l *workload) waitUntilQuiet(ctx context.Context) {
 	GinkgoHelper()
-	l.AwaitQuiet(ctx)
+	l.WaitUntilQuiet(ctx)
 	l.before = l.Counter.Snapshot()
 }
 
-// quiet starts another job, and requires that the deployer has sent no request to the target since the last call of the
-// method `peace`.
-func (l *workload) quiet(ctx context.Context) {
+// expectNoRequests starts another job, and requires that the deployer has sent no request to the target since the last
+// call of the method `waitUntilQuiet`.
+func (l *workload) expectNoRequests(ctx context.Context) {
 	GinkgoHelper()
-	l.Again(ctx, "item")
-	l.AwaitQuiet(ctx)
-	reads, writes := l.Spent(l.before)
+	l.RunAgain(ctx, "item")
+	l.WaitUntilQuiet(ctx)
+	reads, writes := l.GetRequestCounts(l.before)
 	Expect(reads+writes).To(BeZero(), "requests: %s", l.Counter.Snapshot().Since(l.before))
 }
 
-// child reads a child into obj.
-func child[T client.Object](ctx context.Context, l *workload, name string, obj T) T {
+// getChild reads a child into obj.
+func getChild[T client.Object](ctx context.Context, l *workload, name string, obj T) T {
 	GinkgoHelper()
 	Expect(l.Client.Get(ctx, l.Key(name), obj)).To(Succeed())
 	return obj
@@ -79,7 +79,7 @@ func child[T client.Object](ctx context.Context, l *workload, name string, obj T
 
 func (l *workload) deployment(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
-	return child(ctx, l, "web", &appsv1.Deployment{})
+	return getChild(ctx, l, "web", &appsv1.Deployment{})
 }
 
 func (l *workload) container(ctx context.Context) corev1.Container {
@@ -95,20 +95,20 @@ func (l *workload) apply(ctx context.Context, body object) {
 	Expect(l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("other-controller"))).To(Succeed())
 }
 
-// deployment returns a Deployment with one container. The parameter `container` contains additional fields of the
-// container. The parameter `pod` contains additional fields of the Pod.
+// deployment returns a Deployment with one container. Additional fields of the container are in container, those of the
+// Pod in pod.
 func deployment(container object, pod object) object {
-	spec := object{"containers": []any{merged(object{"name": "web", "image": "web:1"}, container)}}
+	spec := object{"containers": []any{mergeObjects(object{"name": "web", "image": "web:1"}, container)}}
 	return object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web"},
 		"spec": object{
 			"selector": object{"matchLabels": object{"app": "web"}},
-			"template": object{"metadata": object{"labels": object{"app": "web"}}, "spec": merged(spec, pod)},
+			"template": object{"metadata": object{"labels": object{"app": "web"}}, "spec": mergeObjects(spec, pod)},
 		},
 	}
 }
 
-func merged(a, b object) object {
+func mergeObjects(a, b object) object {
 	out := object{}
 	for _, one := range []object{a, b} {
 		maps.Copy(out, one)
@@ -116,25 +116,25 @@ func merged(a, b object) object {
 	return out
 }
 
-// The function `others` returns fields of the Deployment that another controller sets.
-func others(container, pod object) object {
+// newForeignFields returns fields of the Deployment that another controller sets.
+func newForeignFields(container, pod object) object {
 	return object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web"},
-		"spec": object{"template": object{"spec": merged(object{"containers": []any{merged(object{"name": "web"}, container)}}, pod)}},
+		"spec": object{"template": object{"spec": mergeObjects(object{"containers": []any{mergeObjects(object{"name": "web"}, container)}}, pod)}},
 	}
 }
 
-func port(number int, protocol, name string) object {
+func newPort(number int, protocol, name string) object {
 	return object{"containerPort": number, "protocol": protocol, "name": name}
 }
 
-func mount(path, name string) object { return object{"mountPath": path, "name": name} }
+func newMount(path, name string) object { return object{"mountPath": path, "name": name} }
 
-func volume(name string) object { return object{"name": name, "emptyDir": object{}} }
+func newVolume(name string) object { return object{"name": name, "emptyDir": object{}} }
 
-func envVar(name, value string) object { return object{"name": name, "value": value} }
+func newEnvVar(name, value string) object { return object{"name": name, "value": value} }
 
-func envNames(c corev1.Container) []string {
+func listEnvNames(c corev1.Container) []string {
 	out := []string{}
 	for _, one := range c.Env {
 		out = append(out, one.Name)
@@ -144,17 +144,17 @@ func envNames(c corev1.Container) []string {
 
 var _ = Describe("Lists in children", func() {
 	It("matches elements of lists by the keys of the schema [Rh1, Rh5]", func(ctx SpecContext) {
-		pod := object{"volumes": []any{volume("x"), volume("y")}, "hostAliases": []any{object{"ip": "10.0.0.1", "hostnames": []any{"a"}}}}
-		container := object{"ports": []any{port(53, "UDP", "dns"), port(53, "TCP", "dns-tcp")}, "volumeMounts": []any{mount("/x", "x")}}
-		l := run(ctx, newEnv(ctx, deploymentKind), deployment(container, pod))
-		l.apply(ctx, others(object{"ports": []any{port(80, "TCP", "http")}, "volumeMounts": []any{mount("/theirs", "y")}},
+		pod := object{"volumes": []any{newVolume("x"), newVolume("y")}, "hostAliases": []any{object{"ip": "10.0.0.1", "hostnames": []any{"a"}}}}
+		container := object{"ports": []any{newPort(53, "UDP", "dns"), newPort(53, "TCP", "dns-tcp")}, "volumeMounts": []any{newMount("/x", "x")}}
+		l := runItem(ctx, newEnv(ctx, deploymentKind), deployment(container, pod))
+		l.apply(ctx, newForeignFields(object{"ports": []any{newPort(80, "TCP", "http")}, "volumeMounts": []any{newMount("/theirs", "y")}},
 			object{"hostAliases": []any{object{"ip": "10.0.0.9", "hostnames": []any{"theirs"}}}}))
-		l.quiet(ctx)
+		l.expectNoRequests(ctx)
 
 		By("changing one element of each list")
-		container = object{"ports": []any{port(53, "UDP", "dns"), port(53, "TCP", "renamed")}, "volumeMounts": []any{mount("/x", "y")}}
+		container = object{"ports": []any{newPort(53, "UDP", "dns"), newPort(53, "TCP", "renamed")}, "volumeMounts": []any{newMount("/x", "y")}}
 		pod["hostAliases"] = []any{object{"ip": "10.0.0.1", "hostnames": []any{"b"}}}
-		l.wants(ctx, deployment(container, pod))
+		l.setChildren(ctx, deployment(container, pod))
 		got := l.container(ctx)
 		Expect(got.Ports).To(ConsistOf(
 			corev1.ContainerPort{Name: "dns", ContainerPort: 53, Protocol: "UDP"},
@@ -167,14 +167,14 @@ var _ = Describe("Lists in children", func() {
 		Expect(l.deployment(ctx).Spec.Template.Spec.HostAliases).To(ConsistOf(
 			corev1.HostAlias{IP: "10.0.0.1", Hostnames: []string{"b"}}, corev1.HostAlias{IP: "10.0.0.9", Hostnames: []string{"theirs"}},
 		))
-		l.quiet(ctx)
+		l.expectNoRequests(ctx)
 	}, SpecTimeout(5*time.Minute))
 
 	It("removes the last element of a list that the handler no longer returns, and restores one that another client removed [Rh2]", func(ctx SpecContext) {
-		full := object{"env": []any{envVar("A", "1"), envVar("B", "2"), envVar("C", "3")}, "args": []any{"one", "two", "three"}}
-		l := run(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
-		l.wants(ctx, deployment(object{"env": []any{envVar("A", "1"), envVar("B", "2")}, "args": []any{"one", "two"}}, nil))
-		Expect(envNames(l.container(ctx))).To(Equal([]string{"A", "B"}))
+		full := object{"env": []any{newEnvVar("A", "1"), newEnvVar("B", "2"), newEnvVar("C", "3")}, "args": []any{"one", "two", "three"}}
+		l := runItem(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
+		l.setChildren(ctx, deployment(object{"env": []any{newEnvVar("A", "1"), newEnvVar("B", "2")}, "args": []any{"one", "two"}}, nil))
+		Expect(listEnvNames(l.container(ctx))).To(Equal([]string{"A", "B"}))
 		Expect(l.container(ctx).Args).To(Equal([]string{"one", "two"}))
 
 		By("removing an element as another client")
@@ -182,19 +182,19 @@ var _ = Describe("Lists in children", func() {
 		web.Spec.Template.Spec.Containers[0].Env = web.Spec.Template.Spec.Containers[0].Env[:1]
 		web.Spec.Template.Spec.Containers[0].Args = web.Spec.Template.Spec.Containers[0].Args[:1]
 		Expect(l.Client.Update(ctx, web, client.FieldOwner("kubectl-edit"))).To(Succeed())
-		Eventually(func() []string { return envNames(l.container(ctx)) }).WithTimeout(patience).Should(Equal([]string{"A", "B"}))
+		Eventually(func() []string { return listEnvNames(l.container(ctx)) }).WithTimeout(patience).Should(Equal([]string{"A", "B"}))
 		Eventually(func() []string { return l.container(ctx).Args }).WithTimeout(patience).Should(Equal([]string{"one", "two"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("empties a list that the handler returns empty [Rh3]", func(ctx SpecContext) {
-		full := object{"env": []any{envVar("A", "1"), envVar("B", "2")}, "args": []any{"one"}, "command": []any{"run"}}
-		l := run(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
-		l.wants(ctx, deployment(object{"env": []any{}, "args": []any{}}, nil))
+		full := object{"env": []any{newEnvVar("A", "1"), newEnvVar("B", "2")}, "args": []any{"one"}, "command": []any{"run"}}
+		l := runItem(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
+		l.setChildren(ctx, deployment(object{"env": []any{}, "args": []any{}}, nil))
 		got := l.container(ctx)
 		Expect(got.Env).To(BeEmpty())
 		Expect(got.Args).To(BeEmpty())
 		Expect(got.Command).To(BeEmpty(), "left out is the same")
-		l.quiet(ctx)
+		l.expectNoRequests(ctx)
 	}, SpecTimeout(5*time.Minute))
 })
 
@@ -202,7 +202,7 @@ var _ = Describe("Values in children", func() {
 	It("sends no update for values that mean the same [R38, Rh4]", func(ctx SpecContext) {
 		resources := func(cpu, memory any) object {
 			return object{
-				"resources": object{"limits": object{"cpu": cpu, "memory": memory}}, "env": []any{envVar("A", "1"), envVar("B", "2")},
+				"resources": object{"limits": object{"cpu": cpu, "memory": memory}}, "env": []any{newEnvVar("A", "1"), newEnvVar("B", "2")},
 			}
 		}
 		secret := object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "stringData": object{"password": "x"}}
@@ -213,48 +213,48 @@ var _ = Describe("Values in children", func() {
 		service := &corev1.Service{}
 		service.APIVersion, service.Kind, service.Name = "v1", "Service", "service"
 		service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
-		l := run(ctx, newEnv(ctx, deploymentKind, secretKind, serviceKind), web, secret, service)
-		l.quiet(ctx)
-		Expect(child(ctx, l, "secret", &corev1.Secret{}).Data).To(Equal(map[string][]byte{"password": []byte("x")}))
+		l := runItem(ctx, newEnv(ctx, deploymentKind, secretKind, serviceKind), web, secret, service)
+		l.expectNoRequests(ctx)
+		Expect(getChild(ctx, l, "secret", &corev1.Secret{}).Data).To(Equal(map[string][]byte{"password": []byte("x")}))
 
 		By("returning the same values in another form")
 		version, generation := l.deployment(ctx).ResourceVersion, l.deployment(ctx).Generation
 		web = deployment(resources("500m", "1Gi"), nil)
 		web["spec"].(object)["minReadySeconds"] = 1
 		secret = object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "data": object{"password": "eA=="}}
-		l.wants(ctx, web, secret, service)
+		l.setChildren(ctx, web, secret, service)
 		Expect(l.deployment(ctx).Generation).To(Equal(generation))
 		Expect(l.deployment(ctx).ResourceVersion).To(Equal(version))
-		l.quiet(ctx)
+		l.expectNoRequests(ctx)
 
 		By("reordering the environment variables as another client")
 		patch := `[{"op":"replace","path":"/spec/template/spec/containers/0/env","value":[{"name":"B","value":"2"},{"name":"A","value":"1"}]}]`
 		Expect(l.Client.Patch(ctx, l.deployment(ctx), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
-		l.AwaitQuiet(ctx)
-		l.quiet(ctx)
-		Expect(envNames(l.container(ctx))).To(Equal([]string{"B", "A"}))
+		l.WaitUntilQuiet(ctx)
+		l.expectNoRequests(ctx)
+		Expect(listEnvNames(l.container(ctx))).To(Equal([]string{"B", "A"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("leaves fields that the handler returns as null to other managers [Rh6]", func(ctx SpecContext) {
 		web := deployment(object{"workingDir": nil}, object{"priorityClassName": nil})
 		web["spec"].(object)["replicas"] = nil
-		l := run(ctx, newEnv(ctx, deploymentKind), web)
-		l.apply(ctx, merged(others(object{"workingDir": "/theirs"}, nil), nil))
+		l := runItem(ctx, newEnv(ctx, deploymentKind), web)
+		l.apply(ctx, mergeObjects(newForeignFields(object{"workingDir": "/theirs"}, nil), nil))
 		l.scale(ctx, 3)
-		l.quiet(ctx)
+		l.expectNoRequests(ctx)
 		Expect(l.container(ctx).WorkingDir).To(Equal("/theirs"))
 		Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 	}, SpecTimeout(5*time.Minute))
 
 	It("leaves replicas that the handler does not return to the autoscaler [R17, R39, Rh5]", func(ctx SpecContext) {
-		l := run(ctx, newEnv(ctx, deploymentKind), deployment(nil, nil))
+		l := runItem(ctx, newEnv(ctx, deploymentKind), deployment(nil, nil))
 		for _, replicas := range []int32{2, 5, 1} {
 			l.scale(ctx, replicas)
-			l.AwaitQuiet(ctx)
-			l.quiet(ctx)
+			l.WaitUntilQuiet(ctx)
+			l.expectNoRequests(ctx)
 			Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(Equal(replicas)))
 		}
-		l.wants(ctx, deployment(object{"image": "web:2"}, nil))
+		l.setChildren(ctx, deployment(object{"image": "web:2"}, nil))
 		Expect(l.container(ctx).Image).To(Equal("web:2"))
 		Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "also after an update")
 	}, SpecTimeout(5*time.Minute))
@@ -270,28 +270,28 @@ func (l *workload) scale(ctx context.Context, replicas int32) {
 
 var _ = Describe("Deployments with an annotation of the deployment controller", func() {
 	const revision = "deployment.kubernetes.io/revision"
-	for _, strategy := range []declarative.UpdateStrategy{declarative.Apply, declarative.Replace, declarative.Recreate} {
+	for _, strategy := range []declarative.UpdateStrategy{declarative.StrategyApply, declarative.StrategyReplace, declarative.StrategyRecreate} {
 		It("writes a Deployment once per change although the controller annotates it ("+string(strategy)+") [F24]", world.Slow, func(ctx SpecContext) {
 			kind := deploymentKind
 			kind.Update = strategy
-			l := run(ctx, newEnv(ctx, kind), deployment(nil, nil))
+			l := runItem(ctx, newEnv(ctx, kind), deployment(nil, nil))
 			annotated := func() map[string]string { return l.deployment(ctx).Annotations }
 			Eventually(annotated).WithContext(ctx).WithTimeout(patience).Should(HaveKeyWithValue(revision, "1"))
-			writes := func() int { _, writes := l.Spent(nil); return writes }
+			writes := func() int { _, writes := l.GetRequestCounts(nil); return writes }
 			Consistently(writes).WithTimeout(4*time.Second).Should(Equal(1), func() string { return l.Counter.Snapshot().String() })
-			l.Again(ctx, "item")
+			l.RunAgain(ctx, "item")
 			Expect(writes()).To(Equal(1), "requests: %s", l.Counter.Snapshot())
 			Expect(annotated()).To(HaveKeyWithValue(revision, "1"))
 
 			By("changing the child in the handler")
-			l.wants(ctx, deployment(object{"image": "web:2"}, nil))
+			l.setChildren(ctx, deployment(object{"image": "web:2"}, nil))
 			Eventually(annotated).WithContext(ctx).WithTimeout(patience).Should(HaveKey(revision))
 			perChange := 1
-			if strategy == declarative.Recreate {
+			if strategy == declarative.StrategyRecreate {
 				perChange = 3 // a dry run, a deletion and a creation
 			}
 			Consistently(writes).WithTimeout(4*time.Second).Should(Equal(1+perChange), func() string { return l.Counter.Snapshot().String() })
-			Expect(l.Condition(ctx, "item", upkeep.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil())
+			Expect(l.Condition(ctx, "item", managed.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil())
 		}, SpecTimeout(5*time.Minute))
 	}
 })

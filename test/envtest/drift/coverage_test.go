@@ -29,11 +29,11 @@ var _ = Describe("Coverage of watches", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		world.Grant(ctx, cp.Config, user, namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
+		world.GrantRules(ctx, cp.Config, user, namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
 	}
 
 	It("watches the permitted namespaces if the cluster cannot be watched", func(ctx SpecContext) {
-		user, err := cp.User("namespaced")
+		user, err := cp.AddUser("namespaced")
 		Expect(err).NotTo(HaveOccurred())
 		grant(ctx, "namespaced", "one", "list", "watch")
 		grant(ctx, "namespaced", "two", "get")
@@ -46,12 +46,12 @@ var _ = Describe("Coverage of watches", func() {
 			Expect(err).NotTo(HaveOccurred())
 			return coverage.Missing
 		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Equal([]string{"three", "two"}))
-		Expect(coverage).To(SatisfyAll(HaveField("Scope", observe.ScopeNamespaces), HaveField("Namespaces", []string{"one"}), HaveField("Reason", ContainSubstring("forbidden"))))
+		Expect(coverage).To(SatisfyAll(HaveField("Scope", observe.ScopeNamespaces), HaveField("Namespaces", []string{"one"}), HaveField("Message", ContainSubstring("forbidden"))))
 
 		m := manifest(configMap, configMapBody)
 		m.SetNamespace("one")
 		expected := l.send(ctx, m)
-		l.w.SetBaseline(l.owner.UID, []observe.Owned{expected})
+		l.w.SetBaseline(l.owner.UID, []observe.BaselineObject{expected})
 		merge(`{"data":{"color":"blue"}}`)(ctx, m)
 		Eventually(func() []observe.Drift {
 			l.mu.Lock()
@@ -65,18 +65,18 @@ var _ = Describe("Coverage of watches", func() {
 			l := newLab(cp.Config)
 			coverage, err := l.w.Watch(ctx, gvr, "default")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(coverage).To(SatisfyAll(HaveField("Scope", observe.ScopeNone), HaveField("Missing", []string{"default"}), HaveField("Reason", ContainSubstring(gvr.Resource))))
-			Expect(l.w.Stats().Watches).To(BeZero())
+			Expect(coverage).To(SatisfyAll(HaveField("Scope", observe.ScopeNone), HaveField("Missing", []string{"default"}), HaveField("Message", ContainSubstring(gvr.Resource))))
+			Expect(l.w.GetStats().Watches).To(BeZero())
 		},
-		Entry("Binding", schema.GroupVersionResource{Version: "v1", Resource: "bindings"}),
-		Entry("SelfSubjectAccessReview", schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}),
-		Entry("a kind that does not exist", schema.GroupVersionResource{Group: "none.example.org", Version: "v1", Resource: "nones"}),
+		Entry("the kind is Binding", schema.GroupVersionResource{Version: "v1", Resource: "bindings"}),
+		Entry("the kind is SelfSubjectAccessReview", schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}),
+		Entry("the kind does not exist", schema.GroupVersionResource{Group: "none.example.org", Version: "v1", Resource: "nones"}),
 	)
 
 	It("returns no state while the API server is away, and detects an edit right after that", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
-		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+		Expect(l.collectDrifts(ctx, configMap)).To(BeEmpty())
 		known := func() bool {
 			_, ok := l.w.Get(configMaps, client.ObjectKeyFromObject(obj))
 			return ok
@@ -100,9 +100,9 @@ var _ = Describe("Coverage of watches", func() {
 		before := runtime.NumGoroutine()
 		l := newLab(cp.Config)
 		l.run(ctx, manifest(configMap, configMapBody), manifest(deployment, deploymentBody), manifest(sample, sampleBody))
-		Expect(l.w.Stats()).To(Equal(observe.Stats{Watches: 3, Objects: l.w.Stats().Objects, Items: 1}))
+		Expect(l.w.GetStats()).To(Equal(observe.Stats{Watches: 3, Objects: l.w.GetStats().Objects, Items: 1}))
 		l.stop()
-		Expect(l.w.Stats()).To(Equal(observe.Stats{Items: 1}))
+		Expect(l.w.GetStats()).To(Equal(observe.Stats{Items: 1}))
 		// Some of the goroutines that were counted before belong to watchers that have ended since then. All watchers
 		// share their connections. Therefore, the number may be at most two higher than before.
 		Eventually(runtime.NumGoroutine).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(BeNumerically("<=", before+2))

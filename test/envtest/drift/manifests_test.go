@@ -28,8 +28,8 @@ const (
 		`"free":{"n":1,"text":"x","deep":{"leaf":"y","list":["a",{"b":"c"}]},"empty":{}}}`
 )
 
-// sentinels contains a valid manifest for each kind. The method `settle` writes an object of the kind to find out
-// whether the watch is up to date.
+// sentinels contains a valid manifest for each kind. The method `waitUntilProcessed` writes an object of the kind to
+// find out whether the watch is up to date.
 var sentinels = map[schema.GroupVersionKind]string{
 	configMap: "", secret: "", sample: "", whole: "", shift: "",
 	service: serviceBody, deployment: deploymentBody, scalerV1: `"spec":{"maxReplicas":1,"scaleTargetRef":{"kind":"D","name":"d"}}`,

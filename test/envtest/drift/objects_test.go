@@ -24,9 +24,9 @@ func remove(ctx context.Context, obj *object) {
 	Expect(c.Delete(ctx, obj.DeepCopy())).To(Succeed())
 }
 
-// recreate deletes an object and creates it again under the same name. The new object has the labels and managedFields
-// that a backup would contain.
-func recreate(ctx context.Context, obj *object) {
+// replaceObject deletes an object and creates it again under the same name. The new object has the labels and
+// managedFields that a backup would contain.
+func replaceObject(ctx context.Context, obj *object) {
 	GinkgoHelper()
 	backup := read(ctx, obj)
 	remove(ctx, obj)
@@ -41,28 +41,28 @@ var _ = DescribeTable("a change of a whole object is reported with its reason",
 		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
 		change(ctx, obj)
 		var got []observe.DriftReason
-		for _, e := range l.drifted(ctx, configMap) {
+		for _, e := range l.collectDrifts(ctx, configMap) {
 			Expect(e).To(SatisfyAll(HaveField("Item", l.owner.UID), HaveField("UID", obj.GetUID())))
 			got = append(got, e.Reason)
 		}
 		Expect(got).To(Equal(want))
 	},
-	Entry("deleted", edit(remove), observe.DriftReasonDeleted),
-	Entry("deleted and created again from a backup", edit(recreate), observe.DriftReasonDeleted, observe.DriftReasonReplaced),
-	Entry("deleted, held by a finalizer, then gone", inOrder(
+	Entry("the object is deleted", edit(remove), observe.DriftReasonDeleted),
+	Entry("the object is deleted, and created again from a backup", edit(replaceObject), observe.DriftReasonDeleted, observe.DriftReasonReplaced),
+	Entry("the object is deleted, kept by a finalizer, and then gone", runInOrder(
 		merge(`{"metadata":{"finalizers":["example.org/x"]}}`), remove, merge(`{"metadata":{"finalizers":null}}`)), observe.DriftReasonDeleting, observe.DriftReasonDeleted),
-	Entry("owner label removed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), observe.DriftReasonDeleted),
-	Entry("owner label removed, then set to another value", inOrder(
-		merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), put(func(obj *object) {
+	Entry("the owner label is removed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), observe.DriftReasonDeleted),
+	Entry("the owner label is removed, and then set to another value", runInOrder(
+		merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), replaceWith(func(obj *object) {
 			labels := obj.GetLabels()
 			labels[ownership.LabelItem] = "another"
 			obj.SetLabels(labels)
 		})), observe.DriftReasonDeleted, observe.DriftReasonRelabelled),
-	Entry("owner label changed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":"another"}}}`), observe.DriftReasonRelabelled),
-	Entry("managedFields removed", merge(`{"metadata":{"managedFields":[{}]}}`), observe.DriftReasonWiped),
-	Entry("managedFields removed, then edited", inOrder(
+	Entry("the owner label is changed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":"another"}}}`), observe.DriftReasonRelabelled),
+	Entry("the managedFields are removed", merge(`{"metadata":{"managedFields":[{}]}}`), observe.DriftReasonWiped),
+	Entry("the managedFields are removed, and then a field is edited", runInOrder(
 		merge(`{"metadata":{"managedFields":[{}]}}`), merge(`{"data":{"color":"blue"}}`)), observe.DriftReasonWiped),
-	Entry("two edits", inOrder(
+	Entry("a field is edited twice", runInOrder(
 		merge(`{"data":{"color":"blue"}}`), merge(`{"data":{"size":"small"}}`)), observe.DriftReasonChanged, observe.DriftReasonChanged),
 )
 
@@ -93,7 +93,7 @@ var _ = Describe("Many writes", func() {
 			}
 		}
 		Expect(group.Wait()).To(Succeed())
-		Expect(l.drifted(ctx, deployment)).To(BeEmpty())
+		Expect(l.collectDrifts(ctx, deployment)).To(BeEmpty())
 		version := read(ctx, stored[0]).GetResourceVersion()
 		Expect(l.run(ctx, manifests...)[0].GetResourceVersion()).To(Equal(version))
 	})
@@ -111,7 +111,7 @@ var _ = Describe("Many writes", func() {
 			}
 			l.run(ctx, manifests...)
 		}
-		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+		Expect(l.collectDrifts(ctx, configMap)).To(BeEmpty())
 	})
 
 	It("each of many random edits is one drift", func(ctx SpecContext) {
@@ -119,13 +119,13 @@ var _ = Describe("Many writes", func() {
 		m := manifest(sample, "")
 		random := newRandom()
 		for round := range 150 {
-			free, places := random.tree()
+			free, places := random.newTree()
 			m.Object["spec"] = map[string]any{"free": free}
 			obj := l.run(ctx, m)[0]
-			Expect(l.drifted(ctx, sample)).To(BeEmpty(), "after the run of round %d", round)
-			change := random.edit(places)
-			operations(change)(ctx, obj)
-			Expect(l.drifted(ctx, sample)).To(ConsistOf(HaveField("Reason", observe.DriftReasonChanged)), "round %d: %s", round, change)
+			Expect(l.collectDrifts(ctx, sample)).To(BeEmpty(), "after the run of round %d", round)
+			change := random.newPatch(places)
+			patchWithOperations(change)(ctx, obj)
+			Expect(l.collectDrifts(ctx, sample)).To(ConsistOf(HaveField("Reason", observe.DriftReasonChanged)), "round %d: %s", round, change)
 		}
 	})
 })
@@ -138,41 +138,41 @@ var _ = Describe("Edits of the key of a list item", func() {
 		l := newLab(cp.Config)
 		m := manifest(service, serviceBody)
 		obj := l.run(ctx, m)[0]
-		operations(`[{"op":"replace","path":"/spec/ports/0/port","value":81}]`)(ctx, obj)
-		events := l.drifted(ctx, service)
-		Expect(events).To(ConsistOf(HaveField("By", ContainElement(HaveField("Manager", "hand")))))
+		patchWithOperations(`[{"op":"replace","path":"/spec/ports/0/port","value":81}]`)(ctx, obj)
+		events := l.collectDrifts(ctx, service)
+		Expect(events).To(ConsistOf(HaveField("Changes", ContainElement(HaveField("Manager", "hand")))))
 
 		refused := m.DeepCopy()
-		l.owner.Stamp(refused)
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(refused), client.FieldOwner(l.owner.Manager()), client.ForceOwnership)
+		l.owner.Mark(refused)
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(refused), client.FieldOwner(l.owner.FieldManager()), client.ForceOwnership)
 		Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 
 		l.w.Suspend(l.owner.UID)
 		edited := read(ctx, obj)
-		patch, err := ownership.TakeOverPatch(edited, l.owner, events[0].By[0].Manager)
+		patch, err := ownership.NewTransferPatch(edited, l.owner, events[0].Changes[0].Manager)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(c.Patch(ctx, edited, client.RawPatch(types.JSONPatchType, patch), hand)).To(Succeed())
 		healed := l.run(ctx, m)[0]
 		ports, _, _ := unstructured.NestedSlice(healed.Object, "spec", "ports")
 		Expect(ports).To(ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(80))))
-		Expect(l.drifted(ctx, service)).To(BeEmpty())
+		Expect(l.collectDrifts(ctx, service)).To(BeEmpty())
 	})
 })
 
-var _ = Describe("Taking over", func() {
+var _ = Describe("Takeover of fields", func() {
 	for _, former := range []string{"a former life", "a program that updates"} {
 		It("removes fields of "+former+" in the next apply", func(ctx SpecContext) {
 			l := newLab(cp.Config)
 			obj := manifest(configMap, `"data":{"color":"red","old":"x"}`)
 			var updaters []string
 			if former == "a former life" {
-				(ownership.Owner{UID: "former", Landscape: "landscape", Namespace: "shop", Name: "web"}).Stamp(obj)
-				applyAs(ctx, obj, ownership.ManagerFor("former"))
+				(ownership.Owner{UID: "former", Landscape: "landscape", Namespace: "shop", Name: "web"}).Mark(obj)
+				applyAs(ctx, obj, ownership.FormatFieldManager("former"))
 			} else {
 				updaters = []string{"landscaper"}
 				Expect(c.Create(ctx, obj, client.FieldOwner("landscaper"))).To(Succeed())
 			}
-			patch, err := ownership.TakeOverPatch(obj, l.owner, updaters...)
+			patch, err := ownership.NewTransferPatch(obj, l.owner, updaters...)
 			Expect(err).NotTo(HaveOccurred())
 			stale := obj.DeepCopy()
 			Expect(c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch))).To(Succeed())
@@ -184,7 +184,7 @@ var _ = Describe("Taking over", func() {
 			m.SetName(obj.GetName())
 			stored := l.run(ctx, m)[0]
 			Expect(stored.Object["data"]).To(Equal(map[string]any{"color": "red"}))
-			Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+			Expect(l.collectDrifts(ctx, configMap)).To(BeEmpty())
 		})
 	}
 })
@@ -196,11 +196,11 @@ var _ = Describe("Restarts", func() {
 			manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(sample, sampleBody),
 		}
 		stored := first.run(ctx, manifests...)
-		remembered := make([]observe.Owned, 0, len(stored))
+		remembered := make([]observe.BaselineObject, 0, len(stored))
 		for _, obj := range stored {
-			remembered = append(remembered, observe.Owned{
+			remembered = append(remembered, observe.BaselineObject{
 				Object: observe.Object{Resource: resourceOf(obj.GroupVersionKind()), NamespacedName: client.ObjectKeyFromObject(obj)},
-				UID:    obj.GetUID(), Key: ownership.KeyOf(obj, first.owner.Manager()),
+				UID:    obj.GetUID(), Fingerprint: ownership.ComputeFingerprint(obj, first.owner.FieldManager()),
 			})
 		}
 		first.stop()
@@ -216,7 +216,7 @@ var _ = Describe("Restarts", func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 		var got []string
-		for _, e := range append(second.drifted(ctx, configMap), second.drifted(ctx, sample)...) {
+		for _, e := range append(second.collectDrifts(ctx, configMap), second.collectDrifts(ctx, sample)...) {
 			got = append(got, e.String())
 		}
 		Expect(got).To(ConsistOf(

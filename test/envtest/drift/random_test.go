@@ -22,19 +22,19 @@ func newRandom() random { return random{rand.New(rand.NewSource(GinkgoRandomSeed
 // names contains keys with characters that JSON pointers or Go's JSON encoder escape.
 var names = []string{"a", "b", "c~d", "e/f", "<g>", "h.i", "ü"}
 
-// tree returns a map with leaves at depths of one to four levels, and the JSON pointers of the leaves.
-func (r random) tree() (map[string]any, []string) {
+// newTree returns a map with leaves at depths of one to four levels, and the JSON pointers of the leaves.
+func (r random) newTree() (map[string]any, []string) {
 	tree := map[string]any{}
 	places := map[string]bool{}
 	for range 1 + r.Intn(6) {
-		r.grow(tree, "/spec/free", 1+r.Intn(4), places)
+		r.addSubtree(tree, "/spec/free", 1+r.Intn(4), places)
 	}
 	return tree, slices.Sorted(maps.Keys(places))
 }
 
-func (r random) grow(into map[string]any, place string, depth int, places map[string]bool) {
+func (r random) addSubtree(into map[string]any, place string, depth int, places map[string]bool) {
 	name := names[r.Intn(len(names))]
-	place += "/" + escape(name)
+	place += "/" + formatPointerToken(name)
 	if depth > 1 {
 		child, isMap := into[name].(map[string]any)
 		if into[name] != nil && !isMap {
@@ -44,21 +44,21 @@ func (r random) grow(into map[string]any, place string, depth int, places map[st
 			child = map[string]any{}
 			into[name] = child
 		}
-		r.grow(child, place, depth-1, places)
+		r.addSubtree(child, place, depth-1, places)
 		return
 	}
 	if into[name] == nil {
-		into[name] = r.leaf()
+		into[name] = r.newLeaf()
 		places[place] = true
 	}
 }
 
-func (r random) leaf() any {
+func (r random) newLeaf() any {
 	return []any{fmt.Sprint("s", r.Intn(1000)), int64(r.Intn(1000)), r.Intn(2) == 0, []any{"x", int64(r.Intn(9))}}[r.Intn(4)]
 }
 
-// edit returns a JSON patch that removes a leaf or sets it to another value.
-func (r random) edit(places []string) string {
+// newPatch returns a JSON patch that removes a leaf or sets it to another value.
+func (r random) newPatch(places []string) string {
 	place := places[r.Intn(len(places))]
 	if r.Intn(3) == 0 {
 		return fmt.Sprintf(`[{"op":"remove","path":%q}]`, place)
@@ -68,7 +68,7 @@ func (r random) edit(places []string) string {
 	return fmt.Sprintf(`[{"op":"replace","path":%q,"value":%s}]`, place, value)
 }
 
-func escape(name string) string {
+func formatPointerToken(name string) string {
 	out := ""
 	for _, c := range name {
 		switch c {

@@ -27,29 +27,29 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	crds := []*apiextv1.CustomResourceDefinition{definition("Sample", true), definition("Whole", false), definition("Shift", true)}
+	crds := []*apiextv1.CustomResourceDefinition{newDefinition("Sample", true), newDefinition("Whole", false), newDefinition("Shift", true)}
 	cp = world.StartControlPlane(ctx, controlplane.Options{CRDs: crds})
 	c = world.NewClient(GinkgoTB(), cp.Config)
 })
 
 const group = "drift.example.org"
 
-func of(g, version, kind string) schema.GroupVersionKind {
+func newGVK(g, version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: g, Version: version, Kind: kind}
 }
 
 // These are the kinds that the specs use. Sample has the subresources status and scale. Whole has no subresources, so
 // its status is a part of the object.
 var (
-	configMap  = of("", "v1", "ConfigMap")
-	secret     = of("", "v1", "Secret")
-	service    = of("", "v1", "Service")
-	deployment = of("apps", "v1", "Deployment")
-	scalerV1   = of("autoscaling", "v1", "HorizontalPodAutoscaler")
-	scalerV2   = of("autoscaling", "v2", "HorizontalPodAutoscaler")
-	sample     = of(group, "v1", "Sample")
-	whole      = of(group, "v1", "Whole")
-	shift      = of(group, "v1", "Shift")
+	configMap  = newGVK("", "v1", "ConfigMap")
+	secret     = newGVK("", "v1", "Secret")
+	service    = newGVK("", "v1", "Service")
+	deployment = newGVK("apps", "v1", "Deployment")
+	scalerV1   = newGVK("autoscaling", "v1", "HorizontalPodAutoscaler")
+	scalerV2   = newGVK("autoscaling", "v2", "HorizontalPodAutoscaler")
+	sample     = newGVK(group, "v1", "Sample")
+	whole      = newGVK(group, "v1", "Whole")
+	shift      = newGVK(group, "v1", "Shift")
 )
 
 var resources = map[schema.GroupVersionKind]string{
@@ -62,8 +62,8 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return kind.GroupVersion().WithResource(resources[kind])
 }
 
-// definition returns the definition of a kind whose schema contains all types of lists and maps.
-func definition(kind string, subresources bool) *apiextv1.CustomResourceDefinition {
+// newDefinition returns the definition of a kind whose schema contains all types of lists and maps.
+func newDefinition(kind string, subresources bool) *apiextv1.CustomResourceDefinition {
 	list := func(listType string) apiextv1.JSONSchemaProps {
 		p := apiextv1.JSONSchemaProps{Type: "array", XListType: &listType, Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{Type: "string"}}}
 		if listType == "map" {

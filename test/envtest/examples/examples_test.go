@@ -151,15 +151,15 @@ var _ = Describe("Deploy items of the examples", Ordered, func() {
 		Entry("mock: ingress", "deploy-items/ingress.yaml", succeeded, nil),
 		Entry("mock: heartbeat", "deploy-items/heartbeat.yaml", succeeded, nil),
 		Entry("mock: modern", "deploy-items/modern.yaml", succeeded, nil),
-		Entry("mock: misspelt, which fails", "deploy-items/misspelt.yaml", failed, nil),
-		Entry("mock: impatient, which fails", "deploy-items/impatient.yaml", failed, nil),
-		Entry("mock: migration, which never ends", "deploy-items/migration.yaml", lsv1alpha1.DeployItemPhases.Progressing, nil),
+		Entry(`the mock item "misspelt" fails`, "deploy-items/misspelt.yaml", failed, nil),
+		Entry(`the mock item "impatient" fails`, "deploy-items/impatient.yaml", failed, nil),
+		Entry(`the mock item "migration" never ends`, "deploy-items/migration.yaml", lsv1alpha1.DeployItemPhases.Progressing, nil),
 		Entry("manifest: logging", "deploy-items/logging.yaml", succeeded, nil),
 		Entry("declarative: redis", "declarative/redis/item.yaml", succeeded, nil),
 		Entry("declarative: licence", "declarative/licence/item.yaml", succeeded, nil),
-		Entry("declarative: batch", "declarative/batch/item.yaml", succeeded, func(ctx context.Context) { endJobs(ctx, c) }),
-		Entry("state graph: galera", "galera/item.yaml", succeeded, func(ctx context.Context) { issueCertificate(ctx, c) }),
-		Entry("plain: disks", "disks/item.yaml", succeeded, func(context.Context) { cloud.Finish() }),
+		Entry("declarative: batch", "declarative/batch/item.yaml", succeeded, func(ctx context.Context) { completeJobs(ctx, c) }),
+		Entry("state graph: galera", "galera/item.yaml", succeeded, func(ctx context.Context) { createCertificate(ctx, c) }),
+		Entry("plain: disks", "disks/item.yaml", succeeded, func(context.Context) { cloud.SetReady() }),
 	)
 })
 
@@ -173,7 +173,7 @@ const (
 func start(cp *controlplane.ControlPlane, cloud *disks.Cloud) {
 	GinkgoHelper()
 	local := targets.Policy{AllowPrivateHosts: true}
-	graph, err := galera.Graph()
+	graph, err := galera.BuildGraph()
 	Expect(err).NotTo(HaveOccurred())
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a licence")) }))
 	DeferCleanup(service.Close)
@@ -189,8 +189,8 @@ func start(cp *controlplane.ControlPlane, cloud *disks.Cloud) {
 	Expect(controlplane.AddKubelet(mgr, func(pod *corev1.Pod) bool { return pod.Labels[batchv1.JobNameLabel] == "" })).To(Succeed())
 }
 
-// endJobs makes the Pods of Jobs complete.
-func endJobs(ctx context.Context, c client.Client) {
+// completeJobs makes the Pods of Jobs complete.
+func completeJobs(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	pods := &corev1.PodList{}
 	Expect(c.List(ctx, pods, client.InNamespace(namespace), client.HasLabels{batchv1.JobNameLabel})).To(Succeed())
@@ -200,8 +200,8 @@ func endJobs(ctx context.Context, c client.Client) {
 	}
 }
 
-// issueCertificate creates a certificate, as the issuer of certificates would.
-func issueCertificate(ctx context.Context, c client.Client) {
+// createCertificate creates a certificate, as the issuer of certificates would.
+func createCertificate(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "galera-tls"}}
 	body := client.RawPatch("application/merge-patch+json", []byte(`{"stringData": {"tls.crt": "none", "tls.key": "none"}}`))

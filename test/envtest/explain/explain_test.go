@@ -15,7 +15,7 @@ import (
 
 	explaincommand "github.com/deployerkit/deployerkit/cmd/deployerkit/explain"
 	treecommand "github.com/deployerkit/deployerkit/cmd/deployerkit/tree"
-	"github.com/deployerkit/deployerkit/explain"
+	"github.com/deployerkit/deployerkit/internal/explain"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
@@ -39,26 +39,26 @@ func run(ctx context.Context, cmd *cobra.Command, args ...string) (string, error
 	return out.String(), err
 }
 
-// explained runs `explain` and decodes its JSON output.
-func explained(ctx context.Context, args ...string) explain.Explanation {
+// runExplain runs `explain` and decodes its JSON output.
+func runExplain(ctx context.Context, args ...string) explain.Explanation {
 	GinkgoHelper()
-	out, err := run(ctx, explaincommand.Command(), append(args, "-o", "json")...)
+	out, err := run(ctx, explaincommand.NewCommand(), append(args, "-o", "json")...)
 	Expect(err).NotTo(HaveOccurred())
 	var e explain.Explanation
 	Expect(json.Unmarshal([]byte(out), &e)).To(Succeed())
 	return e
 }
 
-// parts returns the names of the parts that the explanation lists as unknown.
-func parts(e explain.Explanation) (out []string) {
+// listUnknownParts returns the names of the parts that the explanation lists as unknown.
+func listUnknownParts(e explain.Explanation) (out []string) {
 	for _, u := range e.Unknown {
 		out = append(out, u.Part)
 	}
 	return out
 }
 
-// symptoms returns the symptoms in the advice.
-func symptoms(e explain.Explanation) (out []string) {
+// listSymptoms returns the symptoms in the advice.
+func listSymptoms(e explain.Explanation) (out []string) {
 	for _, a := range e.Advice {
 		out = append(out, a.Symptom)
 	}
@@ -69,56 +69,56 @@ var _ = Describe("deployerkit explain", func() {
 	var w *world.World
 	BeforeEach(func(ctx SpecContext) { w = world.New(ctx, GinkgoTB(), cp, world.Options{Name: "explain"}) })
 
-	It("names the responsible deployers from their leases [E1] [E11]", func(ctx SpecContext) {
+	It("names the responsible deployers from their leases [V1] [V11]", func(ctx SpecContext) {
 		w.Create(ctx, "web", config(w, "manage"))
 		admin := fileOf(cp.Kubeconfig())
-		e := explained(ctx, w.Namespace+"/web", "--kubeconfig", admin)
+		e := runExplain(ctx, w.Namespace+"/web", "--kubeconfig", admin)
 		Expect(e.Decision.Reason).To(Equal("NewJob"))
 		Expect(e.Decision.Due).To(BeTrue())
-		Expect(symptoms(e)).To(ContainElement(explain.SymptomNotPickedUp))
-		Expect(parts(e)).To(BeEmpty())
+		Expect(listSymptoms(e)).To(ContainElement(explain.SymptomNotPickedUp))
+		Expect(listUnknownParts(e)).To(BeEmpty())
 
 		start(ctx, w)
 		w.Finished(ctx, "web")
-		e = explained(ctx, "-n", w.Namespace, "web", "--kubeconfig", admin)
+		e = runExplain(ctx, "-n", w.Namespace, "web", "--kubeconfig", admin)
 		Expect(e.Item.Phase).To(Equal("Succeeded"))
 		Expect(e.Responsible.Registrations).To(HaveLen(1))
 		Expect(e.Responsible.Registrations[0].Responsible).To(Equal("yes"))
 		Expect(e.Responsible.Registrations[0].Working).To(BeTrue())
 		Expect(e.Objects.Counts).To(Equal(map[string]int{"applied": 1}))
-		Expect(symptoms(e)).To(Equal([]string{explain.SymptomNothingToDo}))
+		Expect(listSymptoms(e)).To(Equal([]string{explain.SymptomNothingToDo}))
 	})
 
-	It("explains why a run failed [E1]", func(ctx SpecContext) {
+	It("explains why a run failed [V1]", func(ctx SpecContext) {
 		start(ctx, w)
-		w.Deploy(ctx, "web", config(w, "no-such-policy"))
-		e := explained(ctx, w.Namespace+"/web", "--kubeconfig", fileOf(cp.Kubeconfig()))
+		w.CreateAndRun(ctx, "web", config(w, "no-such-policy"))
+		e := runExplain(ctx, w.Namespace+"/web", "--kubeconfig", fileOf(cp.Kubeconfig()))
 		Expect(e.Item.Phase).To(Equal("Failed"))
 		Expect(e.Outcome.LastError.Codes).To(ContainElement("ERR_CONFIGURATION_PROBLEM"))
-		Expect(symptoms(e)).To(ContainElement(explain.SymptomFailed))
+		Expect(listSymptoms(e)).To(ContainElement(explain.SymptomFailed))
 	})
 
-	It("reports parts that the caller may not read as unknown [E1]", func(ctx SpecContext) {
+	It("reports parts that the caller may not read as unknown [V1]", func(ctx SpecContext) {
 		w.Create(ctx, "web", config(w, "manage"))
 		dev := newUser(ctx, w, "dev", items)
-		e := explained(ctx, "web", "--kubeconfig", dev.kubeconfig)
+		e := runExplain(ctx, "web", "--kubeconfig", dev.kubeconfig)
 		Expect(e.Decision.Reason).To(Equal("NewJob"))
-		Expect(parts(e)).To(ConsistOf("target", "context", "leases", "events"))
-		Expect(symptoms(e)).To(ContainElement(explain.SymptomPermissions))
+		Expect(listUnknownParts(e)).To(ConsistOf("target", "context", "leases", "events"))
+		Expect(listSymptoms(e)).To(ContainElement(explain.SymptomPermissions))
 
 		other := newUser(ctx, w, "other")
-		_, err := run(ctx, explaincommand.Command(), "web", "--kubeconfig", other.kubeconfig)
+		_, err := run(ctx, explaincommand.NewCommand(), "web", "--kubeconfig", other.kubeconfig)
 		Expect(err).To(MatchError(ContainSubstring("forbidden")))
 	})
 
-	It("reads the history over the secured port if the caller may get the item [E4] [E5]", func(ctx SpecContext) {
+	It("reads the history over the secured port if the caller may get the item [V4] [V5]", func(ctx SpecContext) {
 		address := start(ctx, w)
-		w.Deploy(ctx, "web", config(w, "manage"))
+		w.CreateAndRun(ctx, "web", config(w, "manage"))
 		dev := newUser(ctx, w, "dev", items)
 		history := []string{"web", "--kubeconfig", dev.kubeconfig, "--history-address", address, "--history-insecure"}
 		Eventually(func(g Gomega) {
-			e := explained(ctx, history...)
-			g.Expect(parts(e)).NotTo(ContainElement("history"))
+			e := runExplain(ctx, history...)
+			g.Expect(listUnknownParts(e)).NotTo(ContainElement("history"))
 			g.Expect(e.History).NotTo(BeEmpty())
 			g.Expect(e.History[0].Trigger).To(Equal("start"))
 			// Collect the data of all reconciles that called the deployer. There may be several such reconciles,
@@ -151,15 +151,15 @@ var _ = Describe("deployerkit explain", func() {
 		Expect(historyOf(ctx, address, &forged, w.Key("web"))).To(MatchError(ContainSubstring("Unauthorized")))
 	})
 
-	It("shows the tree of an item, with the live state if the caller may read its Target [E8]", func(ctx SpecContext) {
+	It("shows the tree of an item, with the live state if the caller may read its Target [V8]", func(ctx SpecContext) {
 		start(ctx, w)
-		w.Deploy(ctx, "web", config(w, "manage"))
-		out, err := run(ctx, treecommand.Command(), "web", "-n", w.Namespace, "--kubeconfig", fileOf(cp.Kubeconfig()), "--allow-private-hosts")
+		w.CreateAndRun(ctx, "web", config(w, "manage"))
+		out, err := run(ctx, treecommand.NewCommand(), "web", "-n", w.Namespace, "--kubeconfig", fileOf(cp.Kubeconfig()), "--allow-private-hosts")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(MatchRegexp(`DeployItem web: Succeeded, .*\n└─ ConfigMap settings: Ready`))
 
 		dev := newUser(ctx, w, "dev", items)
-		out, err = run(ctx, treecommand.Command(), "web", "--kubeconfig", dev.kubeconfig)
+		out, err = run(ctx, treecommand.NewCommand(), "web", "--kubeconfig", dev.kubeconfig)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("ConfigMap settings: applied"))
 		Expect(out).To(ContainSubstring("Unknown"))

@@ -56,7 +56,7 @@ func newUser(ctx context.Context, w *world.World, name string, rules ...rbacv1.P
 	request := &authenticationv1.TokenRequest{}
 	Expect(w.Client.SubResource("token").Create(ctx, account, request)).To(Succeed())
 	if len(rules) > 0 {
-		world.Grant(ctx, cp.Config, "system:serviceaccount:"+w.Namespace+":"+name, w.Namespace, rules...)
+		world.GrantRules(ctx, cp.Config, "system:serviceaccount:"+w.Namespace+":"+name, w.Namespace, rules...)
 	}
 	config := rest.AnonymousClientConfig(cp.Config)
 	config.BearerToken = request.Status.Token

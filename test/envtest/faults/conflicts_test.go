@@ -21,12 +21,12 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// The method `meanwhile` returns an answer of the fake deployer. After the deployer has returned and before the next
+// runBeforeStatusWrite returns an answer of the fake deployer. After the deployer has returned and before the next
 // write of the status is sent, `do` is called once.
-func (w *env) meanwhile(do func()) landscapertest.Answer {
+func (w *env) runBeforeStatusWrite(do func()) landscapertest.Answer {
 	return func(_ context.Context, in landscapertest.Input) error {
 		var once sync.Once
-		w.Counter.Inject(faultnet.When(statusOf, func(*http.Request) (*http.Response, error) {
+		w.Counter.SetInjector(faultnet.When(statusOf, func(*http.Request) (*http.Response, error) {
 			once.Do(do)
 			return nil, nil
 		}))
@@ -39,53 +39,53 @@ var _ = Describe("Writes between the return of the deployer and the last write [
 	It("an interrupt ends the job, and the provider status of the deployer is stored", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
-		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
+		w.fake.QueueAnswers(contract.ActionReconcile, w.runBeforeStatusWrite(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.Interrupt(ctx, key)).To(Succeed())
 		}))
 		h := w.watchHistory()
 		w.start()
-		w.deploy(ctx, "item")
-		di := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.ProviderStatus != nil })
+		w.createAndStart(ctx, "item")
+		di := w.waitFor(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.ProviderStatus != nil })
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Reason).To(Equal("InterruptOperation"))
-		h.once(di.Status.JobID)
-		Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
-		job := w.trigger(ctx, key)
+		h.expectEndedOnce(di.Status.JobID)
+		Consistently(func() int { return len(w.fake.ListCalls(key)) }).Should(Equal(1))
+		job := w.startJob(ctx, key)
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-		h.once(job)
+		h.expectEndedOnce(job)
 	}, SpecTimeout(5*time.Minute))
 
 	It("a new job is run, and the outcome of the old job does not end it", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
-		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
+		w.fake.QueueAnswers(contract.ActionReconcile, w.runBeforeStatusWrite(func() {
 			defer GinkgoRecover()
-			Expect(w.Landscaper.TriggerAs(ctx, key, "second")).To(Succeed())
+			Expect(w.Landscaper.TriggerWithJobID(ctx, key, "second")).To(Succeed())
 		}))
 		h := w.watchHistory()
 		w.start()
-		w.deploy(ctx, "item")
-		di, err := w.Landscaper.AwaitJob(within(ctx, patience), key, "second")
+		w.createAndStart(ctx, "item")
+		di, err := w.Landscaper.WaitForJob(withTimeout(ctx, patience), key, "second")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(di.Status.ProviderStatus).NotTo(BeNil())
-		calls := w.fake.Calls(key)
+		calls := w.fake.ListCalls(key)
 		Expect(calls).To(HaveLen(2))
 		Expect(calls[1].JobID).To(Equal("second"))
-		h.once("second")
+		h.expectEndedOnce("second")
 	}, SpecTimeout(5*time.Minute))
 
 	It("a changed spec is run under the annotation revision", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
-		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
+		w.fake.QueueAnswers(contract.ActionReconcile, w.runBeforeStatusWrite(func() {
 			defer GinkgoRecover()
-			Expect(w.Landscaper.Update(ctx, key, body(`"replicas":2`))).To(Succeed())
+			Expect(w.Landscaper.Update(ctx, key, newConfigBody(`"replicas":2`))).To(Succeed())
 		}))
 		w.start()
-		w.deploy(ctx, "item")
-		w.calls(ctx, key, contract.ActionReconcile, 2)
+		w.createAndStart(ctx, "item")
+		w.waitForCall(ctx, key, contract.ActionReconcile, 2)
 		di := w.finished(ctx, key)
 		Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
 		Expect(di.Generation).To(BeEquivalentTo(2))
@@ -94,19 +94,19 @@ var _ = Describe("Writes between the return of the deployer and the last write [
 	It("a requested deletion is executed", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
-		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
+		w.fake.QueueAnswers(contract.ActionReconcile, w.runBeforeStatusWrite(func() {
 			defer GinkgoRecover()
-			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
+			Expect(w.Landscaper.MarkForDeletion(ctx, key)).To(Succeed())
 		}))
 		w.start()
-		w.deploy(ctx, "item")
-		Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
-		Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
+		w.createAndStart(ctx, "item")
+		Expect(w.Landscaper.WaitForDeletion(withTimeout(ctx, patience), key)).To(Succeed())
+		Expect(w.fake.CountCalls(key, contract.ActionDelete)).To(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("Write conflicts", func() {
-	It("a storm of conflicts delays jobs, and each job ends once", func(ctx SpecContext) {
+	It("many write conflicts delay jobs, but each job ends exactly once", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		w.start()
@@ -115,53 +115,53 @@ var _ = Describe("Write conflicts", func() {
 		defer calm()
 		jobs := []string{}
 		for i := range 5 {
-			key := w.deploy(ctx, fmt.Sprintf("item-%d", i))
+			key := w.createAndStart(ctx, fmt.Sprintf("item-%d", i))
 			storm.Go(func() {
 				for n := 0; windy.Err() == nil; n++ {
 					// the context is cancelled at the end of the storm, so this call may return an error
-					_ = w.Landscaper.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)})
+					_ = w.Landscaper.SetAnnotations(windy, key, map[string]string{"gust": fmt.Sprint(n)})
 				}
 			})
-			jobs = append(jobs, w.trigger(ctx, key))
+			jobs = append(jobs, w.startJob(ctx, key))
 		}
 		storm.Wait()
 		for i := range jobs {
 			Expect(w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i))).Status.Phase).To(Equal(phases.Succeeded))
 		}
-		h.once(jobs...)
+		h.expectEndedOnce(jobs...)
 	}, SpecTimeout(5*time.Minute))
 
 	It("two processes that work at the same time end each job once [decisions 10, 54]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.fake.Always(contract.ActionReconcile, landscapertest.Block(soon()))
+		w.fake.SetDefaultAnswer(contract.ActionReconcile, landscapertest.BlockUntil(closeAfterMoment()))
 		h := w.watchHistory()
 		w.start()
-		other := landscapertest.NewFake().Always(contract.ActionReconcile, landscapertest.Block(soon()))
+		other := landscapertest.NewFake().SetDefaultAnswer(contract.ActionReconcile, landscapertest.BlockUntil(closeAfterMoment()))
 		args := w.args
 		args.Deployer = other
 		landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 		jobs, keys := []string{}, []types.NamespacedName{}
 		for i := range 20 {
-			keys = append(keys, w.deploy(ctx, fmt.Sprintf("item-%d", i)))
+			keys = append(keys, w.createAndStart(ctx, fmt.Sprintf("item-%d", i)))
 		}
 		for range 2 {
 			for _, key := range keys {
 				di := w.finished(ctx, key)
 				jobs = append(jobs, di.Status.JobID)
 				Expect(di.Status.Phase).To(Equal(phases.Succeeded))
-				w.trigger(ctx, key)
+				w.startJob(ctx, key)
 			}
 		}
 		for _, key := range keys {
 			w.finished(ctx, key)
 		}
-		h.once(jobs...)
-		Expect(other.Faults()).To(BeEmpty())
+		h.expectEndedOnce(jobs...)
+		Expect(other.OverlappingCalls()).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 })
 
-// The function `soon` returns a channel that is closed after a moment. Calls that wait for it overlap in time.
-func soon() <-chan struct{} {
+// closeAfterMoment returns a channel that is closed after a moment. Calls that wait for it overlap in time.
+func closeAfterMoment() <-chan struct{} {
 	c := make(chan struct{})
 	timer := time.AfterFunc(moment, func() { close(c) })
 	DeferCleanup(timer.Stop)

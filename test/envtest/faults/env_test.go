@@ -18,12 +18,12 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// The variable `both` contains the two revisions of the contract. Most promises hold for both revisions.
+// both contains the two revisions of the contract. Most promises hold for both revisions.
 var both = []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID}
 
 var (
 	phases = lsv1alpha1.DeployItemPhases
-	done   = landscapertest.Done()
+	done   = landscapertest.ReturnNil()
 )
 
 // config is a configuration that the schema of deploy items accepts.
@@ -53,7 +53,7 @@ func newEnv(ctx context.Context, revision contract.Revision) *env {
 func (w *env) start() *env {
 	GinkgoHelper()
 	w.Start(w.args)
-	DeferCleanup(func() { Expect(w.fake.Faults()).To(BeEmpty()) })
+	DeferCleanup(func() { Expect(w.fake.OverlappingCalls()).To(BeEmpty()) })
 	return w
 }
 
@@ -62,8 +62,8 @@ func (w *env) item(name string, changes ...func(*lsv1alpha1.DeployItem)) *lsv1al
 	return w.Item(name, config, changes...)
 }
 
-// deploy creates an item and requests its first run.
-func (w *env) deploy(ctx context.Context, name string, changes ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+// createAndStart creates an item and requests its first run.
+func (w *env) createAndStart(ctx context.Context, name string, changes ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	w.Create(ctx, name, config, changes...)
 	return w.Key(name)
@@ -75,41 +75,41 @@ func (w *env) finished(ctx context.Context, key types.NamespacedName) *lsv1alpha
 	return w.Finished(ctx, key.Name)
 }
 
-// await waits until the function `ok` returns true for an item.
-func (w *env) await(ctx context.Context, key types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
+// waitFor waits until the function `ok` returns true for an item.
+func (w *env) waitFor(ctx context.Context, key types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	di, err := w.Landscaper.Await(within(ctx, patience), key, func(di *lsv1alpha1.DeployItem) (bool, error) { return ok(di), nil })
+	di, err := w.Landscaper.WaitFor(withTimeout(ctx, patience), key, func(di *lsv1alpha1.DeployItem) (bool, error) { return ok(di), nil })
 	Expect(err).NotTo(HaveOccurred())
 	return di
 }
 
-// failing waits until an item shows an error but its run has not ended.
-func (w *env) failing(ctx context.Context, key types.NamespacedName) *lsv1alpha1.DeployItem {
+// waitForError waits until an item shows an error but its run has not ended.
+func (w *env) waitForError(ctx context.Context, key types.NamespacedName) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	return w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+	return w.waitFor(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
 }
 
-// trigger starts another job of an item and returns the ID of the job.
-func (w *env) trigger(ctx context.Context, key types.NamespacedName) string {
+// startJob starts another job of an item and returns the ID of the job.
+func (w *env) startJob(ctx context.Context, key types.NamespacedName) string {
 	GinkgoHelper()
 	id, err := w.Landscaper.Trigger(ctx, key)
 	Expect(err).NotTo(HaveOccurred())
 	return id
 }
 
-// calls waits until the n-th call of an action has begun.
-func (w *env) calls(ctx context.Context, key types.NamespacedName, action contract.Action, n int) landscapertest.Call {
+// waitForCall waits until the n-th call of an action has begun.
+func (w *env) waitForCall(ctx context.Context, key types.NamespacedName, action contract.Action, n int) landscapertest.Call {
 	GinkgoHelper()
-	call, err := w.fake.AwaitCall(within(ctx, patience), key, action, n)
+	call, err := w.fake.WaitForCall(withTimeout(ctx, patience), key, action, n)
 	Expect(err).NotTo(HaveOccurred())
 	return call
 }
 
-// wake triggers a reconcile of an item.
-func (w *env) wake(key types.NamespacedName) { w.fake.Runtime().Trigger(key) }
+// triggerReconcile triggers a reconcile of an item.
+func (w *env) triggerReconcile(key types.NamespacedName) { w.fake.Runtime().Trigger(key) }
 
-// The function `within` returns a context with a timeout. The context is also cancelled when the spec ends.
-func within(ctx context.Context, d time.Duration) context.Context {
+// withTimeout returns a context with a timeout. The context is also cancelled when the spec ends.
+func withTimeout(ctx context.Context, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	DeferCleanup(cancel)
 	return ctx
@@ -120,7 +120,7 @@ func timeout(d time.Duration) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{Duration: d} }
 }
 
-// title appends the name of a revision to the title of a spec.
-func title(text string, revision contract.Revision) string {
+// addRevision appends the name of a revision to the title of a spec.
+func addRevision(text string, revision contract.Revision) string {
 	return fmt.Sprintf("%s (%s)", text, revision)
 }

@@ -28,8 +28,8 @@ type process struct {
 	err   error
 }
 
-// launch starts a program. If the program still runs at the end of the spec, it is killed.
-func launch(env []string, name string, args ...string) *process {
+// startProgram starts a program. If the program still runs at the end of the spec, it is killed.
+func startProgram(env []string, name string, args ...string) *process {
 	GinkgoHelper()
 	p := &process{cmd: exec.Command(name, args...), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
@@ -39,34 +39,34 @@ func launch(env []string, name string, args ...string) *process {
 		defer close(p.ended)
 		p.err = p.cmd.Wait()
 	}()
-	DeferCleanup(func() { p.end(syscall.SIGKILL) })
+	DeferCleanup(func() { p.stop(syscall.SIGKILL) })
 	return p
 }
 
-// end sends a signal to the process and waits until the process has ended.
-func (p *process) end(signal syscall.Signal) {
+// stop sends a signal to the process and waits until the process has ended.
+func (p *process) stop(signal syscall.Signal) {
 	GinkgoHelper()
 	_ = p.cmd.Process.Signal(signal) // this call returns an error if the process has already ended
 	Eventually(p.ended).Should(BeClosed())
 }
 
-// replica starts the test binary as a replica for the items of a world.
-func (w *env) replica() *process {
+// startReplica starts the test binary as a replica for the items of a world.
+func (w *env) startReplica() *process {
 	GinkgoHelper()
-	kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
+	kubeconfig, err := cp.WriteKubeconfig(GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	self, err := os.Executable()
 	Expect(err).NotTo(HaveOccurred())
-	return launch([]string{
+	return startProgram([]string{
 		replicaEnv + "=" + kubeconfig, replicaTypeEnv + "=" + string(w.Type), replicaNamespaceEnv + "=" + w.Namespace,
 	}, self)
 }
 
-// takes returns a function that changes the configuration of an item. With this configuration, a call for the item
-// lasts for the duration d.
-func takes(d time.Duration) func(*lsv1alpha1.DeployItem) {
+// withCallDuration returns a function that changes the configuration of an item. With this configuration, a call for
+// the item lasts for the duration d.
+func withCallDuration(d time.Duration) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
-		di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(fmt.Sprintf(`"takes":%q`, d)))}
+		di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(newConfigBody(fmt.Sprintf(`"takes":%q`, d)))}
 	}
 }
 
@@ -79,20 +79,20 @@ func (w *env) leader(ctx context.Context, namespace, name string) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// deployMany creates items, and returns their keys and the IDs of their jobs.
-func (w *env) deployMany(ctx context.Context, n int, change ...func(*lsv1alpha1.DeployItem)) (keys []types.NamespacedName, jobs []string) {
+// createAndStartMany creates items, and returns their keys and the IDs of their jobs.
+func (w *env) createAndStartMany(ctx context.Context, n int, change ...func(*lsv1alpha1.DeployItem)) (keys []types.NamespacedName, jobs []string) {
 	GinkgoHelper()
 	for i := range n {
 		di := w.item(fmt.Sprintf("item-%d", i), change...)
 		Expect(w.Landscaper.Create(ctx, di)).To(Succeed())
 		keys = append(keys, w.Key(di.Name))
-		jobs = append(jobs, w.trigger(ctx, w.Key(di.Name)))
+		jobs = append(jobs, w.startJob(ctx, w.Key(di.Name)))
 	}
 	return keys, jobs
 }
 
-// count returns the number of items for which the function `ok` returns true.
-func (w *env) count(ctx context.Context, keys []types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) int {
+// countItems returns the number of items for which the function `ok` returns true.
+func (w *env) countItems(ctx context.Context, keys []types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) int {
 	n := 0
 	for _, key := range keys {
 		if di, err := w.Landscaper.Get(ctx, key); err == nil && ok(di) {
@@ -102,25 +102,27 @@ func (w *env) count(ctx context.Context, keys []types.NamespacedName, ok func(*l
 	return n
 }
 
-func isOver(di *lsv1alpha1.DeployItem) bool {
+func isJobFinished(di *lsv1alpha1.DeployItem) bool {
 	return di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
 }
 
-func isOpen(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Init && !isOver(di) }
+func isOpen(di *lsv1alpha1.DeployItem) bool {
+	return di.Status.Phase == phases.Init && !isJobFinished(di)
+}
 
 var _ = Describe("Failover", func() {
-	It("a replica takes over from a leader that is killed during its jobs, and each job ends once [C14, decision 28]", func(ctx SpecContext) {
+	It("a replica takes over from a leader that is killed during its jobs, and each job ends once [C14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
-		first := w.replica()
+		first := w.startReplica()
 		Eventually(func() string { return w.leader(ctx, w.Namespace, "replicas") }).ShouldNot(BeEmpty())
-		w.replica()
-		keys, jobs := w.deployMany(ctx, 15, takes(time.Second))
-		Eventually(func() int { return w.count(ctx, keys, isOver) }).Should(BeNumerically(">=", 5))
-		Eventually(func() int { return w.count(ctx, keys, isOpen) }).Should(BeNumerically(">=", 3))
-		first.end(syscall.SIGKILL)
+		w.startReplica()
+		keys, jobs := w.createAndStartMany(ctx, 15, withCallDuration(time.Second))
+		Eventually(func() int { return w.countItems(ctx, keys, isJobFinished) }).Should(BeNumerically(">=", 5))
+		Eventually(func() int { return w.countItems(ctx, keys, isOpen) }).Should(BeNumerically(">=", 3))
+		first.stop(syscall.SIGKILL)
 		began := map[string]time.Time{}
-		open := w.count(ctx, keys, func(di *lsv1alpha1.DeployItem) bool {
+		open := w.countItems(ctx, keys, func(di *lsv1alpha1.DeployItem) bool {
 			if isOpen(di) {
 				began[di.Name] = di.Status.LastReconcileTime.Time
 			}
@@ -134,37 +136,37 @@ var _ = Describe("Failover", func() {
 				Expect(di.Status.LastReconcileTime.Time).To(BeTemporally("==", at), "the job went on, it did not begin anew")
 			}
 		}
-		h.once(jobs...)
+		h.expectEndedOnce(jobs...)
 	}, SpecTimeout(8*time.Minute))
 
 	It("a replica that receives SIGTERM completes its running jobs", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
-		only := w.replica()
-		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // the five workers cannot process all items at the same time
-		Eventually(func() int { return w.count(ctx, keys, isOpen) }).Should(Equal(5))
-		only.end(syscall.SIGTERM)
+		only := w.startReplica()
+		keys, jobs := w.createAndStartMany(ctx, 7, withCallDuration(3*time.Second)) // the five workers cannot process all items at the same time
+		Eventually(func() int { return w.countItems(ctx, keys, isOpen) }).Should(Equal(5))
+		only.stop(syscall.SIGTERM)
 		Expect(only.err).NotTo(HaveOccurred(), "ended with status 0")
-		Expect(w.count(ctx, keys, isOver)).To(Equal(5))
-		Expect(w.count(ctx, keys, isOpen)).To(BeZero(), "nothing new was begun")
-		w.replica()
+		Expect(w.countItems(ctx, keys, isJobFinished)).To(Equal(5))
+		Expect(w.countItems(ctx, keys, isOpen)).To(BeZero(), "nothing new was begun")
+		w.startReplica()
 		for _, key := range keys {
 			w.finished(ctx, key)
 		}
-		h.once(jobs...)
+		h.expectEndedOnce(jobs...)
 	}, SpecTimeout(8*time.Minute))
 
-	It("a replica of the mock deployer takes over from a leader that is killed [decision 28]", func(ctx SpecContext) {
+	It("a replica of the mock deployer takes over from a killed leader [C14]", func(ctx SpecContext) {
 		const lease = "mock-failover"
 		binary := filepath.Join(GinkgoT().TempDir(), "mock-deployer")
 		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../../cmd/mock-deployer")
 		build.Stdout, build.Stderr = GinkgoWriter, GinkgoWriter
 		Expect(build.Run()).To(Succeed())
 		w := newEnv(ctx, contract.RevisionJobID)
-		kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
+		kubeconfig, err := cp.WriteKubeconfig(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		start := func() *process {
-			return launch(nil, binary, "--kubeconfig", kubeconfig, "--leader-election-id", lease, "--leader-election-namespace", w.Namespace,
+			return startProgram(nil, binary, "--kubeconfig", kubeconfig, "--leader-election-id", lease, "--leader-election-namespace", w.Namespace,
 				"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
 				"--metrics-bind-address=0", "--health-probe-bind-address=0", "--workers=1")
 		}
@@ -173,23 +175,23 @@ var _ = Describe("Failover", func() {
 		Eventually(func() string { return w.leader(ctx, w.Namespace, lease) }).ShouldNot(BeEmpty())
 		start()
 		w.Type = "landscaper.gardener.cloud/mock"
-		keys, jobs := w.deployMany(ctx, 10, mock("Progressing"))
+		keys, jobs := w.createAndStartMany(ctx, 10, withMockConfig("Progressing"))
 		Eventually(func() int {
-			return w.count(ctx, keys, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+			return w.countItems(ctx, keys, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 		}).Should(Equal(len(keys)))
-		first.end(syscall.SIGKILL)
+		first.stop(syscall.SIGKILL)
 		for _, key := range keys {
 			Expect(w.Landscaper.Update(ctx, key, map[string]any{"phase": "Succeeded"})).To(Succeed())
 		}
 		for _, key := range keys {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}
-		h.once(jobs...)
+		h.expectEndedOnce(jobs...)
 	}, SpecTimeout(10*time.Minute))
 })
 
-// mock returns a function that sets a configuration of the mock deployer.
-func mock(phase string) func(*lsv1alpha1.DeployItem) {
+// withMockConfig returns a function that sets a configuration of the mock deployer.
+func withMockConfig(phase string) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(fmt.Sprintf(
 			`{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","phase":%q}`, phase))}

@@ -77,8 +77,8 @@ func (h *history) add(e watch.Event) {
 	}
 }
 
-// The method `once` requires that each of the jobs ended once and that there were no violations.
-func (h *history) once(jobs ...string) {
+// expectEndedOnce requires that each of the jobs ended once and that there were no violations.
+func (h *history) expectEndedOnce(jobs ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		h.mu.Lock()

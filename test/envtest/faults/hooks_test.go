@@ -28,7 +28,7 @@ type script func(ctx context.Context, di *lsv1alpha1.DeployItem) (*extension.Hoo
 
 // withHook registers a hook that calls the function `do` for the item "bad".
 func (w *env) withHook(t extension.HookType, do script) *env {
-	w.fake.Hook(func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+	w.fake.RegisterHook(func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 		if di == nil || di.Name != "bad" {
 			return nil, nil
 		}
@@ -37,14 +37,14 @@ func (w *env) withHook(t extension.HookType, do script) *env {
 	return w
 }
 
-// othersGoOn deploys an item for which the hook does nothing. It requires that this item succeeds.
-func (w *env) othersGoOn(ctx context.Context) {
+// expectOthersSucceed deploys an item for which the hook does nothing. It requires that this item succeeds.
+func (w *env) expectOthersSucceed(ctx context.Context) {
 	GinkgoHelper()
-	Expect(w.finished(ctx, w.deploy(ctx, "good")).Status.Phase).To(Equal(phases.Succeeded))
+	Expect(w.finished(ctx, w.createAndStart(ctx, "good")).Status.Phase).To(Equal(phases.Succeeded))
 }
 
-// metric reads a metric of the library. It returns 0 if the metric does not exist.
-func (w *env) metric(name string) float64 {
+// readMetric reads a metric of the library. It returns 0 if the metric does not exist.
+func (w *env) readMetric(name string) float64 {
 	GinkgoHelper()
 	families, err := w.Manager.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
@@ -62,7 +62,7 @@ func (w *env) metric(name string) float64 {
 var _ = Describe("Hooks with faults", func() {
 	It("a nil hook and a hook of an unknown type are rejected at the start [L67, Lx2]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.fake.Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("a"), "Sometimes")
+		w.fake.RegisterHook(nil, extension.EndHook).RegisterHook((&landscapertest.Recorder{}).NewHook("a"), "Sometimes")
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Scheme: scheme})
@@ -72,7 +72,7 @@ var _ = Describe("Hooks with faults", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	for _, revision := range both {
-		It(title("a panic of a hook fails only its item, and the error names the hook [Lx10]", revision), func(ctx SpecContext) {
+		It(addRevision("a panic of a hook fails only its item, and the error names the hook [Lx10]", revision), func(ctx SpecContext) {
 			var healed atomic.Bool
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				if healed.Load() {
@@ -80,21 +80,21 @@ var _ = Describe("Hooks with faults", func() {
 				}
 				panic("boom\nboom")
 			}).start()
-			di := w.failing(ctx, w.deploy(ctx, "bad"))
+			di := w.waitForError(ctx, w.createAndStart(ctx, "bad"))
 			oneLine(di.Status.LastError.Message)
 			Expect(di.Status.LastError.Message).To(And(ContainSubstring("boom"), ContainSubstring("BeforeReconcile[0]")))
-			w.othersGoOn(ctx)
-			Expect(w.fake.Calls(w.Key("bad"))).To(BeEmpty())
+			w.expectOthersSucceed(ctx)
+			Expect(w.fake.ListCalls(w.Key("bad"))).To(BeEmpty())
 			healed.Store(true)
 			Expect(w.finished(ctx, w.Key("bad")).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("a change of the spec by a hook is detected, and the error names its path", revision), func(ctx SpecContext) {
+		It(addRevision("a change of the spec by a hook is detected, and the error names its path", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
-				di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"replicas":7`))}
+				di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(newConfigBody(`"replicas":7`))}
 				return nil, nil
 			}).start()
-			key := w.deploy(ctx, "bad")
+			key := w.createAndStart(ctx, "bad")
 			di := w.finished(ctx, key)
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
 			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorInternalProblem))
@@ -102,10 +102,10 @@ var _ = Describe("Hooks with faults", func() {
 			Expect(di.Status.LastError.Message).To(ContainSubstring("spec.config"))
 			Expect(string(di.Spec.Configuration.Raw)).To(MatchJSON(config))
 			Expect(di.Generation).To(BeEquivalentTo(1))
-			Expect(w.fake.Calls(key)).To(BeEmpty())
+			Expect(w.fake.ListCalls(key)).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("the result of a hook that returns an error is ignored, and the hook is called again [L12]", revision), func(ctx SpecContext) {
+		It(addRevision("the result of a hook that returns an error is ignored, and the hook is called again [L12]", revision), func(ctx SpecContext) {
 			var n atomic.Int64
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				if n.Add(1) > 2 {
@@ -113,20 +113,20 @@ var _ = Describe("Hooks with faults", func() {
 				}
 				return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{RequeueAfter: time.Hour}}, errors.New("no")
 			}).start()
-			Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
+			Expect(w.finished(ctx, w.createAndStart(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("a hook that does not return ends at the deadline of the item", revision), func(ctx SpecContext) {
+		It(addRevision("a hook that does not return ends at the deadline of the item", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(ctx context.Context, _ *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}).start()
-			key := w.deploy(ctx, "bad", timeout(time.Second))
-			timedOut(w.finished(ctx, key))
-			Expect(w.fake.Calls(key)).To(BeEmpty())
+			key := w.createAndStart(ctx, "bad", timeout(time.Second))
+			expectTimedOut(w.finished(ctx, key))
+			Expect(w.fake.ListCalls(key)).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("a hook that ignores its context is abandoned, and the worker continues [decision 11]", revision), func(ctx SpecContext) {
+		It(addRevision("a hook that ignores its context is abandoned, and the worker continues [decision 11]", revision), func(ctx SpecContext) {
 			release := make(chan struct{})
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				<-release
@@ -135,8 +135,8 @@ var _ = Describe("Hooks with faults", func() {
 			w.args.GracePeriod = moment
 			w.args.Options.MaxConcurrentReconciles = 1
 			w.start()
-			key := w.deploy(ctx, "bad", timeout(5*time.Second))
-			w.givenUp(ctx, key, release)
+			key := w.createAndStart(ctx, "bad", timeout(5*time.Second))
+			w.expectQuarantined(ctx, key, release)
 		}, SpecTimeout(5*time.Minute))
 	}
 
@@ -146,7 +146,7 @@ var _ = Describe("Hooks with faults", func() {
 			n.Add(1)
 			return &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: -time.Second}}, nil
 		}).start()
-		Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.finished(ctx, w.createAndStart(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
 		Consistently(n.Load).Should(BeEquivalentTo(1))
 	}, SpecTimeout(5*time.Minute))
 
@@ -156,7 +156,7 @@ var _ = Describe("Hooks with faults", func() {
 			n.Add(1)
 			return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{Requeue: true}}, nil
 		}).start()
-		w.finished(ctx, w.deploy(ctx, "bad"))
+		w.finished(ctx, w.createAndStart(ctx, "bad"))
 		Eventually(n.Load).Should(BeNumerically(">=", 9))
 		// The first nine reconciles follow each other immediately. The following ones are delayed by 100, 200, 400, 800
 		// ms and so on.
@@ -166,46 +166,46 @@ var _ = Describe("Hooks with faults", func() {
 	It("a hook that registers hooks during a reconcile has no effect [L64]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
-			w.fake.Hook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
+			w.fake.RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 				return nil, errors.New("came too late")
 			}, extension.BeforeReconcileHook, extension.EndHook)
 			return nil, nil
 		})
 		w.start()
-		Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
-		w.othersGoOn(ctx)
+		Expect(w.finished(ctx, w.createAndStart(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
+		w.expectOthersSucceed(ctx)
 	}, SpecTimeout(5*time.Minute))
 })
 
-// timedOut requires that an item failed because its run exceeded the deadline.
-func timedOut(di *lsv1alpha1.DeployItem) {
+// expectTimedOut requires that an item failed because its run exceeded the deadline.
+func expectTimedOut(di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(phases.Failed))
 	Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 	oneLine(di.Status.LastError.Message)
 }
 
-// givenUp checks an item whose user code hangs. The run of the item must end in the phase Failed. Until the user code
-// returns, the only worker must process other items, and no other call for this item may start. After the user code has
-// returned, the next job of the item must be processed.
-func (w *env) givenUp(ctx context.Context, key types.NamespacedName, release chan struct{}) {
+// expectQuarantined checks an item whose user code hangs. The run of the item must end in the phase Failed. Until the
+// user code returns, the only worker must process other items, and no other call for this item may start. After the
+// user code has returned, the next job of the item must be processed.
+func (w *env) expectQuarantined(ctx context.Context, key types.NamespacedName, release chan struct{}) {
 	GinkgoHelper()
 	const quarantined = "deployerkit_quarantined_items"
-	began := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Init }).Status.LastReconcileTime
+	began := w.waitFor(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Init }).Status.LastReconcileTime
 	di := w.finished(ctx, key)
-	timedOut(di)
+	expectTimedOut(di)
 	Expect(di.Status.LastReconcileTime).To(Equal(began), "the run was not started a second time")
 	Expect(di.Status.LastError.Message).To(ContainSubstring("did not return after its context was canceled"))
-	Expect(w.metric(quarantined)).To(BeEquivalentTo(1))
-	w.othersGoOn(ctx)
-	n := len(w.fake.Calls(key))
-	w.trigger(ctx, key)
-	Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(n))
-	Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"still": "here"})).To(Succeed())
-	w.fake.Always(contract.ActionReconcile, done)
+	Expect(w.readMetric(quarantined)).To(BeEquivalentTo(1))
+	w.expectOthersSucceed(ctx)
+	n := len(w.fake.ListCalls(key))
+	w.startJob(ctx, key)
+	Consistently(func() int { return len(w.fake.ListCalls(key)) }).Should(Equal(n))
+	Expect(w.Landscaper.SetAnnotations(ctx, key, map[string]string{"still": "here"})).To(Succeed())
+	w.fake.SetDefaultAnswer(contract.ActionReconcile, done)
 	close(release)
-	Eventually(func() float64 { return w.metric(quarantined) }).Should(BeEquivalentTo(0))
-	w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool {
+	Eventually(func() float64 { return w.readMetric(quarantined) }).Should(BeEquivalentTo(0))
+	w.waitFor(ctx, key, func(di *lsv1alpha1.DeployItem) bool {
 		return di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase) && di.Annotations[lsv1alpha1.OperationAnnotation] == ""
 	})
 }

@@ -34,7 +34,7 @@ var _ = Describe("Unusual items", func() {
 		w.start()
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
-		w.spent(before, 0, 0)
+		w.expectRequests(before, 0, 0)
 	}, SpecTimeout(5*time.Minute))
 
 	It("an item without a status that a user created is deployed [C7]", func(ctx SpecContext) {
@@ -44,7 +44,7 @@ var _ = Describe("Unusual items", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	for _, revision := range both {
-		DescribeTable(title("an item in an invalid state is run to its end", revision), func(ctx SpecContext, phase string) {
+		DescribeTable(addRevision("an item in an invalid state is run to its end", revision), func(ctx SpecContext, phase string) {
 			w := newEnv(ctx, revision)
 			Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 			key := w.Key("item")
@@ -54,33 +54,33 @@ var _ = Describe("Unusual items", func() {
 			di := w.finished(ctx, key)
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 			Expect(di.Status.LastReconcileTime).NotTo(BeNil())
-			Expect(w.fake.Calls(key)).To(HaveLen(1))
-			Expect(w.fake.Calls(key)[0].InitialPhase).To(Equal(phases.Init))
+			Expect(w.fake.ListCalls(key)).To(HaveLen(1))
+			Expect(w.fake.ListCalls(key)[0].InitialPhase).To(Equal(phases.Init))
 		},
-			Entry("in an unknown phase", "Dancing"),
-			Entry("in phase Progressing without lastReconcileTime", "Progressing"),
-			Entry("in phase Init without lastReconcileTime", "Init"),
+			Entry("the phase is unknown", "Dancing"),
+			Entry("the phase is Progressing, and lastReconcileTime is not set", "Progressing"),
+			Entry("the phase is Init, and lastReconcileTime is not set", "Init"),
 		)
 
-		It(title("an item with a foreign finalizer is deleted once and then left alone [C13]", revision), func(ctx SpecContext) {
+		It(addRevision("an item with a foreign finalizer is deleted once and then left alone [C13]", revision), func(ctx SpecContext) {
 			const foreign = "example.com/foreign"
 			w := newEnv(ctx, revision).start()
-			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Finalizers = append(di.Finalizers, foreign) })
+			key := w.createAndStart(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Finalizers = append(di.Finalizers, foreign) })
 			w.finished(ctx, key)
-			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
+			Expect(w.Landscaper.MarkForDeletion(ctx, key)).To(Succeed())
 			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, key)).To(Succeed())
-			w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return !contract.HasOurFinalizer(di) })
+			w.waitFor(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return !contract.HasLandscaperFinalizer(di) })
 			before := w.Counter.Snapshot()
-			Expect(w.Landscaper.Operate(ctx, key, lsv1alpha1.ReconcileOperation)).To(Succeed())
-			w.spent(before, 0, 0)
-			Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
-			Expect(w.Landscaper.Annotate(ctx, key, map[string]string{lsv1alpha1.OperationAnnotation: ""})).To(Succeed())
+			Expect(w.Landscaper.SetOperation(ctx, key, lsv1alpha1.ReconcileOperation)).To(Succeed())
+			w.expectRequests(before, 0, 0)
+			Expect(w.fake.CountCalls(key, contract.ActionDelete)).To(Equal(1))
+			Expect(w.Landscaper.SetAnnotations(ctx, key, map[string]string{lsv1alpha1.OperationAnnotation: ""})).To(Succeed())
 			di, err := w.Landscaper.Get(ctx, key)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(di.Finalizers).To(ConsistOf(foreign))
 			di.Finalizers = nil
 			Expect(w.Client.Update(ctx, di)).To(Succeed())
-			Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
+			Expect(w.Landscaper.WaitForDeletion(withTimeout(ctx, patience), key)).To(Succeed())
 		}, SpecTimeout(5*time.Minute))
 	}
 })

@@ -25,9 +25,9 @@ import (
 
 const noted = lsv1alpha1.ConditionType("Noted")
 
-// note returns a hook that adds a label and a condition to the patch of the current reconcile. The argument `label`
-// returns the value of the label.
-func note(label func() string, err error) landscapertest.Script {
+// patchItem returns a hook that adds a condition and a label with the value that label returns to the patch of the
+// current reconcile.
+func patchItem(label func() string, err error) landscapertest.HookAnswer {
 	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 		p := patch.FromContext(ctx)
 		p.Labels().Set("team", label())
@@ -47,113 +47,113 @@ func withCondition(di *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-func always(s string) func() string { return func() string { return s } }
+func fixedLabel(s string) func() string { return func() string { return s } }
 
-// haveNoted returns a matcher for items with the label and the condition that the hook sets.
-func haveNoted(label string) OmegaMatcher {
+// hasPatch returns a matcher for items with the label and the condition that the hook sets.
+func hasPatch(label string) OmegaMatcher {
 	return And(HaveField("Labels", HaveKeyWithValue("team", label)),
 		HaveField("Status.Conditions", ContainElement(HaveField("Type", noted))))
 }
 
 var _ = Describe("Patch of a call", func() {
 	for _, revision := range both {
-		patchesPerRevision(revision)
+		describePatches(revision)
 	}
 
 	It("a forbidden change is rejected with its path [decision 32]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
+		w.fake.SetDefaultAnswer(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			patch.FromContext(ctx).Spec().Set("timeout", "1h")
 			return nil
 		})
 		w.start()
-		key := w.deploy(ctx, "item")
-		di := w.failing(ctx, key)
+		key := w.createAndStart(ctx, "item")
+		di := w.waitForError(ctx, key)
 		Expect(di.Status.LastError.Message).To(And(ContainSubstring("spec.timeout"), Not(ContainSubstring("\n"))))
 		Expect(di.Spec.Timeout).To(BeNil())
 		Expect(di.Generation).To(Equal(int64(1)))
 	}, SpecTimeout(5*time.Minute))
 })
 
-// patchesPerRevision defines the specs about patches. It is called once for each revision.
-func patchesPerRevision(revision contract.Revision) {
+// describePatches defines the specs about patches. It is called once for each revision.
+func describePatches(revision contract.Revision) {
 	annotations := world.RevisionOf(revision).OperationWrites
 
-	It(title("the patch of a hook takes no request in a first job, and one in the next job if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
+	It(addRevision("the patch of a hook takes no request in a first job, and one in the next job if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		value, recorder := atomic.Int32{}, &landscapertest.Recorder{}
-		recorder.On("note", extension.AfterResponsibilityCheckHook, note(func() string { return "v" + strconv.Itoa(int(value.Load())) }, nil))
-		w.fake.Hook(recorder.Hook("note"), extension.AfterResponsibilityCheckHook)
+		recorder.SetHookAnswer("note", extension.AfterResponsibilityCheckHook, patchItem(func() string { return "v" + strconv.Itoa(int(value.Load())) }, nil))
+		w.fake.RegisterHook(recorder.NewHook("note"), extension.AfterResponsibilityCheckHook)
 		w.start()
 
 		before := w.Counter.Snapshot()
-		key := w.bare(ctx, revision)
+		key := w.createBareItem(ctx, revision)
 		w.finished(ctx, key)
-		w.spent(before, 1+1, 3)
-		Expect(w.Landscaper.Get(ctx, key)).To(And(haveNoted("v0"), HaveField("Finalizers", ContainElement(lsv1alpha1.LandscaperFinalizer))))
+		w.expectRequests(before, 1+1, 3)
+		Expect(w.Landscaper.Get(ctx, key)).To(And(hasPatch("v0"), HaveField("Finalizers", ContainElement(lsv1alpha1.LandscaperFinalizer))))
 
 		before = w.Counter.Snapshot()
-		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.ActionReconcile, 2)
+		w.startJob(ctx, key)
+		w.waitForCall(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
-		w.spent(before, 1+1, 2+annotations)
+		w.expectRequests(before, 1+1, 2+annotations)
 
 		value.Store(1)
 		before = w.Counter.Snapshot()
-		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.ActionReconcile, 3)
+		w.startJob(ctx, key)
+		w.waitForCall(ctx, key, contract.ActionReconcile, 3)
 		w.finished(ctx, key)
-		w.spent(before, 1+1, 2+1)
-		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("v1"))
+		w.expectRequests(before, 1+1, 2+1)
+		Expect(w.Landscaper.Get(ctx, key)).To(hasPatch("v1"))
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("the patch of a deployer is sent with its outcome, and not before its end [K5, K14]", revision), func(ctx SpecContext) {
+	It(addRevision("the patch of a deployer is sent with its outcome, and not before its end [K5, K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		written := 0
-		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.SetDefaultAnswer(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			before := w.Counter.Snapshot()
-			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
-			written = w.Counter.Snapshot().Since(before).Writes().Total()
+			_, err := patchItem(fixedLabel("blue"), nil)(ctx, in.Item, nil)
+			written = w.Counter.Snapshot().Since(before).OnlyWrites().Sum()
 			return err
 		})
 		w.start()
 		before := w.Counter.Snapshot()
-		key := w.bare(ctx, revision)
+		key := w.createBareItem(ctx, revision)
 		Expect(w.finished(ctx, key)).To(HaveField("Status.Phase", phases.Succeeded))
-		w.spent(before, 1+1, 4) // the finalizer is added before the call, in a separate write
-		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
+		w.expectRequests(before, 1+1, 4) // the finalizer is added before the call, in a separate write
+		Expect(w.Landscaper.Get(ctx, key)).To(hasPatch("blue"))
 		Expect(written).To(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("the patch of a failed hook is sent with the error of the hook [K14]", revision), func(ctx SpecContext) {
+	It(addRevision("the patch of a failed hook is sent with the error of the hook [K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		recorder := &landscapertest.Recorder{}
-		recorder.On("note", extension.BeforeReconcileHook, note(always("blue"), errors.New("not today")))
-		w.fake.Hook(recorder.Hook("note"), extension.BeforeReconcileHook)
+		recorder.SetHookAnswer("note", extension.BeforeReconcileHook, patchItem(fixedLabel("blue"), errors.New("not today")))
+		w.fake.RegisterHook(recorder.NewHook("note"), extension.BeforeReconcileHook)
 		w.start()
-		key := w.deploy(ctx, "item")
-		Expect(w.failing(ctx, key)).To(HaveField("Status.LastError.Message", ContainSubstring("not today")))
-		w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] == "blue" })
-		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
-		Expect(w.fake.Calls(key)).To(BeEmpty())
+		key := w.createAndStart(ctx, "item")
+		Expect(w.waitForError(ctx, key)).To(HaveField("Status.LastError.Message", ContainSubstring("not today")))
+		w.waitFor(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] == "blue" })
+		Expect(w.Landscaper.Get(ctx, key)).To(hasPatch("blue"))
+		Expect(w.fake.ListCalls(key)).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
-	It(title("the patch keeps the changes that the deployer makes with its own client [K10]", revision), func(ctx SpecContext) {
+	It(addRevision("the patch keeps the changes that the deployer makes with its own client [K10]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
-		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			mine := &lsv1alpha1.DeployItem{}
 			mine.Namespace, mine.Name = in.Item.Namespace, in.Item.Name
 			if err := w.Client.Patch(ctx, mine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"own":"client"}}}`))); err != nil {
 				return err
 			}
-			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
+			_, err := patchItem(fixedLabel("blue"), nil)(ctx, in.Item, nil)
 			return err
 		})
 		w.start()
-		key := w.deploy(ctx, "item")
+		key := w.createAndStart(ctx, "item")
 		Expect(w.finished(ctx, key)).To(HaveField("Status.Phase", phases.Succeeded))
-		di := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] != "" })
-		Expect(di).To(And(haveNoted("blue"), HaveField("Labels", HaveKeyWithValue("own", "client"))))
-		Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
+		di := w.waitFor(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] != "" })
+		Expect(di).To(And(hasPatch("blue"), HaveField("Labels", HaveKeyWithValue("own", "client"))))
+		Consistently(func() int { return len(w.fake.ListCalls(key)) }).Should(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 }

@@ -22,14 +22,14 @@ import (
 
 var _ = Describe("Backlog of periodic runs", func() {
 	for _, revision := range both {
-		It(title("deletions and operations start before the periodic runs of other items", revision), func(ctx SpecContext) {
+		It(addRevision("deletions and operations start before the periodic runs of other items", revision), func(ctx SpecContext) {
 			const backlog = 200
 			var passes atomic.Int64
 			gate := make(chan struct{}, backlog)
 			var closed atomic.Bool
 			w := newEnv(ctx, revision)
 			w.args.Options.MaxConcurrentReconciles = 1
-			w.fake.Hook(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+			w.fake.RegisterHook(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 				if !closed.Load() || di.DeletionTimestamp != nil {
 					return nil, nil
 				}
@@ -38,31 +38,31 @@ var _ = Describe("Backlog of periodic runs", func() {
 				return nil, nil
 			}, extension.ShouldReconcileHook)
 			var ahead atomic.Int64
-			w.fake.Always(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
+			w.fake.SetDefaultAnswer(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 				ahead.Store(passes.Load())
 				return nil
 			})
 			w.start()
 			for i := range backlog {
-				w.deploy(ctx, fmt.Sprintf("item-%d", i))
+				w.createAndStart(ctx, fmt.Sprintf("item-%d", i))
 			}
 			for i := range backlog {
 				w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i)))
 			}
 			closed.Store(true)
 			for i := range backlog {
-				w.wake(w.Key(fmt.Sprintf("item-%d", i)))
+				w.triggerReconcile(w.Key(fmt.Sprintf("item-%d", i)))
 			}
 			last := w.Key(fmt.Sprintf("item-%d", backlog-1))
-			Expect(w.Landscaper.Mark(ctx, last)).To(Succeed())
+			Expect(w.Landscaper.MarkForDeletion(ctx, last)).To(Succeed())
 			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, last)).To(Succeed())
 			// Allow one reconcile after the other until the worker processes the deletion.
 			Eventually(func() int {
 				gate <- struct{}{}
-				return w.fake.Count(last, contract.ActionDelete)
+				return w.fake.CountCalls(last, contract.ActionDelete)
 			}).Should(Equal(1))
 			close(gate)
-			Expect(w.Landscaper.AwaitGone(within(ctx, patience), last)).To(Succeed())
+			Expect(w.Landscaper.WaitForDeletion(withTimeout(ctx, patience), last)).To(Succeed())
 			Eventually(passes.Load).Should(BeNumerically(">=", backlog-1))
 			Expect(ahead.Load()).To(BeNumerically("<=", backlog/10))
 		}, SpecTimeout(5*time.Minute))
@@ -75,7 +75,7 @@ var _ = Describe("Jobs that were requested before the start of the deployer", fu
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.start()
 		for i := range backlog {
-			w.deploy(ctx, fmt.Sprintf("item-%d", i))
+			w.createAndStart(ctx, fmt.Sprintf("item-%d", i))
 		}
 		for i := range backlog {
 			w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i)))
@@ -83,18 +83,18 @@ var _ = Describe("Jobs that were requested before the start of the deployer", fu
 		w.Manager.Stop()
 		jobs := map[string]bool{"item-0": true, "item-33": true, "item-66": true, "item-99": true}
 		for name := range jobs {
-			w.trigger(ctx, w.Key(name))
+			w.startJob(ctx, w.Key(name))
 		}
 
 		var periodic, ahead atomic.Int64 // runs of the other items, altogether and before the last job
 		again := landscapertest.NewFake()
-		again.Hook(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+		again.RegisterHook(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 			if jobs[di.Name] {
 				return nil, nil
 			}
 			return &extension.HookResult{}, nil // forces a run
 		}, extension.ShouldReconcileHook)
-		again.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+		again.SetDefaultAnswer(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			if jobs[in.Item.Name] {
 				ahead.Store(periodic.Load())
 				return nil
@@ -113,6 +113,6 @@ var _ = Describe("Jobs that were requested before the start of the deployer", fu
 		}
 		Expect(ahead.Load()).To(BeNumerically("<=", backlog/10), "periodic runs before the last job")
 		Eventually(periodic.Load).WithTimeout(patience).Should(BeNumerically(">=", backlog), "the periodic runs follow")
-		Expect(again.Faults()).To(BeEmpty())
+		Expect(again.OverlappingCalls()).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 })

@@ -25,8 +25,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// The function `on` returns a function that sets the Target to which an item refers.
-func on(name, namespace string) func(*lsv1alpha1.DeployItem) {
+// withTarget returns a function that sets the Target to which an item refers.
+func withTarget(name, namespace string) func(*lsv1alpha1.DeployItem) {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: name, Namespace: namespace}
 	}
@@ -75,35 +75,35 @@ func (b *delayedBody) Read(p []byte) (int, error) {
 
 var _ = Describe("References of an item", func() {
 	for _, revision := range both {
-		It(title("a missing Target is reported, and the item continues when the Target is created [Lx9]", revision), func(ctx SpecContext) {
+		It(addRevision("a missing Target is reported, and the item continues when the Target is created [Lx9]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			// The backoff is so long that only the event can trigger the next reconcile.
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			w.start()
-			key := w.deploy(ctx, "item", on("late", w.Namespace))
-			di := w.failing(ctx, key)
+			key := w.createAndStart(ctx, "item", withTarget("late", w.Namespace))
+			di := w.waitForError(ctx, key)
 			oneLine(di.Status.LastError.Message)
 			Expect(di.Status.LastError.Message).To(ContainSubstring(`target "late" not found`))
 			Expect(contract.IsFinal(di.Status.Phase)).To(BeFalse())
 			Expect(di.Status.LastReconcileTime).NotTo(BeNil(), "the job was picked up")
-			Expect(w.fake.Calls(key)).To(BeEmpty())
-			w.target(ctx, "late")
+			Expect(w.fake.ListCalls(key)).To(BeEmpty())
+			w.createTarget(ctx, "late")
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("the next run uses the current Target, Secret and Context although the watches are delayed [F106]", revision), func(ctx SpecContext) {
+		It(addRevision("the next run uses the current Target, Secret and Context although the watches are delayed [F106]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			var inputs sync.Map
-			w.fake.Always(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
+			w.fake.SetDefaultAnswer(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 				inputs.Store("kubeconfig", in.Target.Content)
 				inputs.Store("context", in.Context.ComponentVersionOverwritesReference)
 				return nil
 			})
-			w.target(ctx, "secret")
+			w.createTarget(ctx, "secret")
 			watches := &delayedWatches{}
 			w.Config.Wrap(watches.wrap)
 			w.start()
-			key := w.deploy(ctx, "item", on("secret", w.Namespace))
+			key := w.createAndStart(ctx, "item", withTarget("secret", w.Namespace))
 			w.finished(ctx, key)
 
 			watches.delay()
@@ -118,8 +118,8 @@ var _ = Describe("References of an item", func() {
 			Expect(w.Client.Get(ctx, w.Key(lsv1alpha1.DefaultContextName), lsCtx)).To(Succeed())
 			lsCtx.ComponentVersionOverwritesReference = "repaired"
 			Expect(w.Client.Update(ctx, lsCtx)).To(Succeed())
-			w.trigger(ctx, key)
-			w.calls(ctx, key, contract.ActionReconcile, 2)
+			w.startJob(ctx, key)
+			w.waitForCall(ctx, key, contract.ActionReconcile, 2)
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 			for _, name := range []string{"kubeconfig", "context"} {
 				seen, _ := inputs.Load(name)
@@ -127,12 +127,12 @@ var _ = Describe("References of an item", func() {
 			}
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("a missing Context is reported, and the item continues when the Context is created", revision), func(ctx SpecContext) {
+		It(addRevision("a missing Context is reported, and the item continues when the Context is created", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			w.start()
-			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "late" })
-			di := w.failing(ctx, key)
+			key := w.createAndStart(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "late" })
+			di := w.waitForError(ctx, key)
 			oneLine(di.Status.LastError.Message)
 			Expect(di.Status.LastError.Message).To(ContainSubstring(`context "late" not found`))
 			lsCtx := &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "late"}}
@@ -140,21 +140,21 @@ var _ = Describe("References of an item", func() {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("an item that was never deployed is deleted although its Target is missing [decision 13]", revision), func(ctx SpecContext) {
+		It(addRevision("an item that was never deployed is deleted although its Target is missing [decision 13]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
-			key := w.deploy(ctx, "item", on("never", w.Namespace))
-			w.failing(ctx, key)
-			Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
-			Expect(w.fake.Calls(key)).To(BeEmpty())
+			key := w.createAndStart(ctx, "item", withTarget("never", w.Namespace))
+			w.waitForError(ctx, key)
+			Expect(w.Landscaper.Delete(withTimeout(ctx, patience), key)).To(Succeed())
+			Expect(w.fake.ListCalls(key)).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It(title("a Target in another namespace is a configuration problem", revision), func(ctx SpecContext) {
+		It(addRevision("a Target in another namespace is a configuration problem", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
-			w.target(ctx, "here")
+			w.createTarget(ctx, "here")
 			w.start()
-			key := w.deploy(ctx, "item", on("here", "kube-system"))
-			refused(w.finished(ctx, key), "spec.target.namespace")
-			Expect(w.fake.Calls(key)).To(BeEmpty())
+			key := w.createAndStart(ctx, "item", withTarget("here", "kube-system"))
+			expectConfigError(w.finished(ctx, key), "spec.target.namespace")
+			Expect(w.fake.ListCalls(key)).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 	}
 

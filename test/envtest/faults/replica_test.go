@@ -34,10 +34,10 @@ type work struct {
 	Takes string `json:"takes"`
 }
 
-// slowly is a deployer whose calls last as long as the configuration of the item specifies.
-type slowly struct{ deployerlib.Base }
+// slowDeployer is a deployer whose calls last as long as the configuration of the item specifies.
+type slowDeployer struct{ deployerlib.Base }
 
-func (slowly) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+func (slowDeployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	todo, err := deployerlib.DecodeConfig[work](di)
 	if err != nil {
 		return err
@@ -56,13 +56,13 @@ func (slowly) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alph
 	}
 }
 
-func (slowly) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (slowDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-// replicaMain is the main function of a replica: it acquires the lease, processes items, and ends when it receives a
+// mainReplica is the main function of a replica: it acquires the lease, processes items, and ends when it receives a
 // signal.
-func replicaMain(kubeconfig string) int {
+func mainReplica(kubeconfig string) int {
 	ctrl.SetLogger(logr.Discard())
 	if err := runReplica(ctrl.SetupSignalHandler(), kubeconfig); err != nil {
 		fmt.Fprintln(os.Stderr, "replica:", err)
@@ -91,7 +91,7 @@ func runReplica(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	args := deployerlib.DeployerArgs{
-		Type: lsv1alpha1.DeployItemType(os.Getenv(replicaTypeEnv)), Deployer: slowly{}, GracePeriod: replicaGrace,
+		Type: lsv1alpha1.DeployItemType(os.Getenv(replicaTypeEnv)), Deployer: slowDeployer{}, GracePeriod: replicaGrace,
 	}
 	args.Options.MaxConcurrentReconciles = 5
 	if err := deployerlib.Add(logr.Discard(), mgr, nil, args); err != nil {

@@ -26,7 +26,7 @@ var cp *controlplane.ControlPlane
 // TestMain runs the suite or, if the environment of a replica is set, a replica of a deployer.
 func TestMain(m *testing.M) {
 	if kubeconfig := os.Getenv(replicaEnv); kubeconfig != "" {
-		os.Exit(replicaMain(kubeconfig))
+		os.Exit(mainReplica(kubeconfig))
 	}
 	os.Exit(m.Run())
 }

@@ -16,29 +16,31 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// tracked reports whether the observed generation of an item is its current generation.
-func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGeneration == di.Generation }
+// isGenerationObserved reports whether the observed generation of an item is its current generation.
+func isGenerationObserved(di *lsv1alpha1.DeployItem) bool {
+	return di.Status.ObservedGeneration == di.Generation
+}
 
-var _ = flow("Jobs", func(e *cluster) {
+var _ = registerSpecs("Jobs", func(e *cluster) {
 	It("a job starts, runs and ends as Landscaper expects [L26, L28, L34, C3, C5, C7, C9, C10, C11] [H-31]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.SetPhase(phases.Progressing))
 		w.run()
 		began := time.Now().Truncate(time.Second)
-		done := w.succeeds("a")
-		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
+		done := w.runSuccessfully("a")
+		Expect(w.listPhases("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
 		Expect(done.Generation).To(Equal(int64(1)), "the spec was not written")
 		Expect(done.Status.ObservedGeneration).To(Equal(done.Generation))
 		Expect(done.Status.LastReconcileTime.Time).To(BeTemporally(">=", began))
 		Expect(done.Status.Deployer).To(Equal(lsv1alpha1.DeployerInformation{Name: "flow.deployerkit.dev", Identity: "flow", Version: "v1"}))
 		Expect(done.Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
-		for _, di := range w.versions("a") {
+		for _, di := range w.listVersions("a") {
 			if di.Status.Phase != "" {
 				Expect(di.Status.LastReconcileTime).NotTo(BeNil(), "set together with the first phase")
-				Expect(tracked(di)).To(BeTrue())
+				Expect(isGenerationObserved(di)).To(BeTrue())
 			}
 		}
-		if !e.jobs() {
+		if !e.hasJobs() {
 			Expect(done.Annotations).NotTo(HaveKey(lsv1alpha1.ReconcileTimestampAnnotation), "with this annotation, Landscaper would assume that no deployer has picked up the item")
 			return
 		}
@@ -49,17 +51,17 @@ var _ = flow("Jobs", func(e *cluster) {
 
 	It("each call receives the phase Init, and can read the stored phase [C9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing), landscapertest.Wait("more", 20*time.Millisecond))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.SetPhase(phases.Progressing), landscapertest.ReturnWaitFor("more", 20*time.Millisecond))
 		w.run()
-		w.succeeds("a")
+		w.runSuccessfully("a")
 		w.delete("a")
-		w.gone("a")
+		w.waitUntilDeleted("a")
 		var handed, stored []lsv1alpha1.DeployItemPhase
-		for _, call := range w.fake.Calls(w.key("a")) {
+		for _, call := range w.fake.ListCalls(w.key("a")) {
 			handed, stored = append(handed, call.InitialPhase), append(stored, call.StoredPhase)
 		}
 		last := phases.Init
-		if e.jobs() {
+		if e.hasJobs() {
 			last = phases.InitDelete
 		}
 		Expect(handed).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Init, phases.Init, last}))
@@ -69,110 +71,112 @@ var _ = flow("Jobs", func(e *cluster) {
 	It("a changed spec starts a run [L27, C7]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
-		first := w.succeeds("a")
+		first := w.runSuccessfully("a")
 		w.update("a", withConfig("new"))
-		if e.jobs() {
-			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1), "Landscaper has not handed out the job yet")
-			w.job("a")
+		if e.hasJobs() {
+			Consistently(func() []contract.Action { return w.listCalls("a") }).Should(HaveLen(1), "Landscaper has not handed out the job yet")
+			w.startJob("a")
 		}
-		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
-		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return tracked(di) && di.Status.Phase == phases.Succeeded })
+		w.waitForCalls("a", contract.ActionReconcile, contract.ActionReconcile)
+		di := w.waitUntil("a", func(di *lsv1alpha1.DeployItem) bool {
+			return isGenerationObserved(di) && di.Status.Phase == phases.Succeeded
+		})
 		Expect(di.Generation).To(BeNumerically(">", first.Generation))
 	})
 
 	It("each job causes one run, which removes the errors of the previous one [C3, C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Failed))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.SetPhase(phases.Failed))
 		w.run()
-		w.deploy("a")
+		w.createAndStart("a")
 		Expect(w.finished("a").Status.LastError).NotTo(BeNil())
 		for n := 2; n <= 4; n++ {
-			w.job("a")
+			w.startJob("a")
 			di := w.finished("a")
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 			Expect(di.Status.LastError).To(BeNil())
 			Expect(di.Status.LastErrors).To(BeEmpty())
-			Expect(w.calls("a")).To(HaveLen(n))
+			Expect(w.listCalls("a")).To(HaveLen(n))
 		}
 	})
 
 	It("a job starts an item of an Execution, and a changed generation does not [C3, C8]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll()
+		w := e.begin(ctx).registerAllHooks()
 		w.run()
-		di := w.bare("a", asManaged)
+		di := w.newBareItem("a", asManaged)
 		Expect(w.client.Create(ctx, di)).To(Succeed())
-		Eventually(func() []extension.HookType { return w.passOf(extension.ShouldReconcileHook) }).Should(Equal(toShould))
-		w.stays("a")
+		Eventually(func() []extension.HookType { return w.findReconcile(extension.ShouldReconcileHook) }).Should(Equal(toShould))
+		w.expectUnchanged("a")
 		Expect(w.get("a").Status.Phase).To(BeEmpty())
-		w.job("a")
+		w.startJob("a")
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
-		Expect(w.calls("a")).To(HaveLen(1))
+		Expect(w.listCalls("a")).To(HaveLen(1))
 	})
 
 	It("the finalizer is added before the first action, and removed only after Delete has succeeded [Lx6, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var atReconcile, atDelete []string
-		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+		w.fake.QueueAnswers(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			atReconcile = w.get("a").Finalizers
 			return nil
 		})
-		w.fake.On(contract.ActionDelete, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond),
-			landscapertest.Phase(phases.Deleting), func(context.Context, landscapertest.Input) error {
+		w.fake.QueueAnswers(contract.ActionDelete, landscapertest.ReturnError(errTrouble), landscapertest.ReturnWaitFor("the children", 20*time.Millisecond),
+			landscapertest.SetPhase(phases.Deleting), func(context.Context, landscapertest.Input) error {
 				atDelete = w.get("a").Finalizers
 				return nil
 			})
 		w.run()
-		w.succeeds("a")
+		w.runSuccessfully("a")
 		Expect(atReconcile).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
 		w.delete("a")
-		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete, contract.ActionDelete, contract.ActionDelete, contract.ActionDelete}))
+		w.waitUntilDeleted("a")
+		Expect(w.listCalls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete, contract.ActionDelete, contract.ActionDelete, contract.ActionDelete}))
 		Expect(atDelete).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
-		Eventually(func() []lsv1alpha1.DeployItemPhase { return w.history.phasesOf("a") }).Should(ContainElement(phases.Deleting))
+		Eventually(func() []lsv1alpha1.DeployItemPhase { return w.history.getPhases("a") }).Should(ContainElement(phases.Deleting))
 	})
 
 	It("a failed call is repeated while the status shows its error, and a failed job keeps the error [C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnError(errTrouble), landscapertest.ReturnError(errTrouble))
 		w.run()
-		w.succeeds("a")
-		Expect(w.calls("a")).To(HaveLen(3))
-		Expect(w.versions("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+		w.runSuccessfully("a")
+		Expect(w.listCalls("a")).To(HaveLen(3))
+		Expect(w.listVersions("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.LastError != nil && di.Status.Phase == phases.Init
 		})))
 
-		w.fake.On(contract.ActionReconcile, landscapertest.Fail(deployerlib.ConfigError("spec.config.field", "is %s", "wrong")))
-		w.job("a")
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnError(deployerlib.NewConfigError("spec.config.field", "is %s", "wrong")))
+		w.startJob("a")
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-		Expect(codes(di)).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
+		Expect(getErrorCodes(di)).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("spec.config.field"))
-		w.stays("a")
+		w.expectUnchanged("a")
 	})
 
 	It("a run that another process left unfinished is continued [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the restart", time.Hour))
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnWaitFor("the restart", time.Hour))
 		first := w.run()
-		w.deploy("a")
-		before := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		w.createAndStart("a")
+		before := w.waitUntil("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 		first.Stop()
 		w.run()
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(di.Status.JobID).To(Equal(before.Status.JobID))
 		Expect(di.Status.LastReconcileTime).To(Equal(before.Status.LastReconcileTime), "the same run")
-		Expect(w.calls("a")).To(HaveLen(2))
+		Expect(w.listCalls("a")).To(HaveLen(2))
 	})
 
 	It("a running call may end within the grace period when the process stops [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
+		w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntilCancelled())
 		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
-		w.deploy("a")
-		w.awaitCall("a", contract.ActionReconcile, 1)
+		w.createAndStart("a")
+		w.waitForCall("a", contract.ActionReconcile, 1)
 		first.Stop()
-		call := w.awaitReturn("a", contract.ActionReconcile, 1)
+		call := w.waitForReturn("a", contract.ActionReconcile, 1)
 		Expect(call.Cause).To(MatchError(deployerlib.ErrShutdown))
 		Expect(w.get("a").Status.LastError).To(BeNil(), "the cause of a cancellation is not an error")
 		w.run()
@@ -182,83 +186,83 @@ var _ = flow("Jobs", func(e *cluster) {
 	It("a finished item with the annotation to ignore it is not run [C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
-		w.deploy("a", withAnnotation(lsv1alpha1.IgnoreAnnotation, "true"))
+		w.createAndStart("a", withAnnotation(lsv1alpha1.IgnoreAnnotation, "true"))
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded), "a run in progress ends before the annotation has an effect")
 		w.update("a", withConfig("new"))
-		w.job("a")
-		w.stays("a")
-		Expect(w.calls("a")).To(HaveLen(1))
+		w.startJob("a")
+		w.expectUnchanged("a")
+		Expect(w.listCalls("a")).To(HaveLen(1))
 		w.update("a", func(di *lsv1alpha1.DeployItem) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) })
-		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
+		w.waitForCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 	})
 
 	It("the operation test-reconcile starts a job under the job-ID revision only [C15]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
-		first := w.succeeds("a")
-		w.operate("a", lsv1alpha1.TestReconcileOperation)
-		if !e.jobs() {
-			w.stays("a")
-			Expect(w.calls("a")).To(HaveLen(1))
+		first := w.runSuccessfully("a")
+		w.setOperation("a", lsv1alpha1.TestReconcileOperation)
+		if !e.hasJobs() {
+			w.expectUnchanged("a")
+			Expect(w.listCalls("a")).To(HaveLen(1))
 			return
 		}
-		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
-		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+		w.waitForCalls("a", contract.ActionReconcile, contract.ActionReconcile)
+		di := w.waitUntil("a", func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.JobIDFinished != first.Status.JobID && di.Status.JobIDFinished == di.Status.JobID
 		})
 		Expect(di.Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
 		Expect(di.Status.JobIDGenerationTime).NotTo(BeNil())
-		w.stays("a")
+		w.expectUnchanged("a")
 	})
 
 	It("updateOnChangeOnly ends a job without a call if nothing changed, unless a hook forces the run [C15, L45]", func(ctx SpecContext) {
-		if !e.jobs() {
-			Expect(envHasField(ctx, e, "updateOnChangeOnly")).To(BeFalse(), "an old Landscaper does not know the field")
+		if !e.hasJobs() {
+			Expect(hasSpecField(ctx, e, "updateOnChangeOnly")).To(BeFalse(), "an old Landscaper does not know the field")
 			return
 		}
-		w := e.begin(ctx).hookAll()
+		w := e.begin(ctx).registerAllHooks()
 		w.run()
-		w.succeeds("a", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
+		w.runSuccessfully("a", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
 		w.forget("a")
-		id := w.job("a")
+		id := w.startJob("a")
 		di := w.finished("a")
 		Expect(di.Status.JobIDFinished).To(Equal(id))
-		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Succeeded}), "the phase never moved")
-		Expect(w.calls("a")).To(HaveLen(1))
+		Expect(w.listPhases("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Succeeded}), "the phase never moved")
+		Expect(w.listCalls("a")).To(HaveLen(1))
 
-		w.on(extension.ShouldReconcileHook, landscapertest.Returns(goOn(), nil))
-		w.job("a")
+		w.setHook(extension.ShouldReconcileHook, landscapertest.ReturnResult(newContinueResult(), nil))
+		w.startJob("a")
 		w.finished("a")
-		w.on(extension.ShouldReconcileHook, nil)
-		Expect(len(w.calls("a"))).To(BeNumerically(">", 1))
+		w.setHook(extension.ShouldReconcileHook, nil)
+		Expect(len(w.listCalls("a"))).To(BeNumerically(">", 1))
 
-		before := len(w.calls("a"))
+		before := len(w.listCalls("a"))
 		w.update("a", withConfig("new"))
-		w.job("a")
+		w.startJob("a")
 		w.finished("a")
-		Expect(w.calls("a")).To(HaveLen(before + 1))
+		Expect(w.listCalls("a")).To(HaveLen(before + 1))
 	})
 
-	if e.jobs() {
+	if e.hasJobs() {
 		It("a run ends under the revision under which it started [C14]", func(ctx SpecContext) {
 			w := e.begin(ctx)
-			w.fake.On(contract.ActionReconcile, landscapertest.Wait("the upgrade", 300*time.Millisecond))
+			w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnWaitFor("the upgrade", 300*time.Millisecond))
 			w.run()
-			di := w.bare("a", asManaged, withOperation(lsv1alpha1.ReconcileOperation))
+			di := w.newBareItem("a", asManaged, withOperation(lsv1alpha1.ReconcileOperation))
 			Expect(w.client.Create(ctx, di)).To(Succeed())
-			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+			w.waitUntil("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 			w.update("a", w.asOfRevision)
-			di = w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Succeeded })
+			di = w.waitUntil("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Succeeded })
 			Expect(di.Status.JobIDFinished).To(BeEmpty())
-			w.stays("a")
-			id := w.job("a")
+			w.expectUnchanged("a")
+			id := w.startJob("a")
 			Expect(w.finished("a").Status.JobIDFinished).To(Equal(id))
 		})
 	}
 })
 
-// envHasField reports whether the installed definition of deploy items contains a certain field in the spec.
-func envHasField(ctx context.Context, e *cluster, field string) bool {
+// hasSpecField reports whether the installed definition of deploy items contains a certain field in the spec.
+func hasSpecField(ctx context.Context, e *cluster, field string) bool {
 	GinkgoHelper()
 	for _, crd := range e.crds() {
 		if crd.Spec.Names.Kind == "DeployItem" {

@@ -52,15 +52,15 @@ func (e *cluster) begin(ctx context.Context) *env {
 	return w
 }
 
-// hookAll registers the recording hook for all hook types.
-func (w *env) hookAll() *env {
-	w.fake.Hook(w.hooks.Hook("hook"), extension.HookTypes()...)
+// registerAllHooks registers the recording hook for all hook types.
+func (w *env) registerAllHooks() *env {
+	w.fake.RegisterHook(w.hooks.NewHook("hook"), extension.AllHookTypes()...)
 	return w
 }
 
-// The method `on` sets the behavior of the recording hook for one hook type.
-func (w *env) on(t extension.HookType, script landscapertest.Script) *env {
-	w.hooks.On("hook", t, script)
+// setHook sets the behavior of the recording hook for one hook type.
+func (w *env) setHook(t extension.HookType, script landscapertest.HookAnswer) *env {
+	w.hooks.SetHookAnswer("hook", t, script)
 	return w
 }
 
@@ -104,8 +104,8 @@ func (w *env) context(name string) {
 	Expect(w.client.Create(w.ctx, &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}})).To(Succeed())
 }
 
-// target creates a Target with labels.
-func (w *env) target(name string, labels map[string]string) *lsv1alpha1.Target {
+// createTarget creates a Target with labels.
+func (w *env) createTarget(name string, labels map[string]string) *lsv1alpha1.Target {
 	GinkgoHelper()
 	t := &lsv1alpha1.Target{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Labels: labels},
@@ -128,7 +128,7 @@ func (w *env) get(name string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// The method `soon` returns a context with a timeout, for waits that have no timeout of their own.
-func (w *env) soon() (context.Context, context.CancelFunc) {
+// withTimeout returns a context with a timeout, for waits that have no timeout of their own.
+func (w *env) withTimeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.ctx, 30*time.Second)
 }

@@ -44,12 +44,12 @@ func (w *env) record() *history {
 		Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
 		w.ctx = ctx // the context of the spec has already ended
 		for i := range list.Items {
-			w.awaitRecorder(list.Items[i].Name)
+			w.waitForRecorder(list.Items[i].Name)
 		}
 		events.Stop()
 		<-drained
-		Expect(h.faults(w.revision)).To(BeEmpty(), "a version that was stored breaks a rule of the contract")
-		Expect(w.fake.Faults()).To(BeEmpty(), "two calls ran at once for one item")
+		Expect(h.findViolations(w.revision)).To(BeEmpty(), "a version that was stored breaks a rule of the contract")
+		Expect(w.fake.OverlappingCalls()).To(BeEmpty(), "two calls ran at once for one item")
 	})
 	return h
 }
@@ -60,18 +60,18 @@ func (h *history) add(di *lsv1alpha1.DeployItem) {
 	h.versions[di.Name] = append(h.versions[di.Name], di)
 }
 
-// The method `of` returns all versions of an item so far.
-func (h *history) of(name string) []*lsv1alpha1.DeployItem {
+// getVersions returns all versions of an item so far.
+func (h *history) getVersions(name string) []*lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.versions[name])
 }
 
-// awaitRecorder waits until the recorder has received the newest version of an item.
-func (w *env) awaitRecorder(name string) {
+// waitForRecorder waits until the recorder has received the newest version of an item.
+func (w *env) waitForRecorder(name string) {
 	GinkgoHelper()
 	Eventually(func() bool {
-		newest, versions := w.get(name).ResourceVersion, w.history.of(name)
+		newest, versions := w.get(name).ResourceVersion, w.history.getVersions(name)
 		return len(versions) > 0 && versions[len(versions)-1].ResourceVersion == newest
 	}).WithContext(w.ctx).Should(BeTrue(), "the recorder lags behind")
 }
@@ -79,31 +79,31 @@ func (w *env) awaitRecorder(name string) {
 // forget removes all recorded versions of an item except the newest one.
 func (w *env) forget(name string) {
 	GinkgoHelper()
-	w.awaitRecorder(name)
+	w.waitForRecorder(name)
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	versions := w.history.versions[name]
 	w.history.versions[name] = versions[len(versions)-1:]
 }
 
-// versions returns all stored versions of an item since the last call of the method `forget`.
-func (w *env) versions(name string) []*lsv1alpha1.DeployItem {
+// listVersions returns all stored versions of an item since the last call of the method `forget`.
+func (w *env) listVersions(name string) []*lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	w.awaitRecorder(name)
-	return w.history.of(name)
+	w.waitForRecorder(name)
+	return w.history.getVersions(name)
 }
 
-// shown returns the phases that an item has had so far, in order.
-func (w *env) shown(name string) []lsv1alpha1.DeployItemPhase {
+// listPhases returns the phases that an item has had so far, in order.
+func (w *env) listPhases(name string) []lsv1alpha1.DeployItemPhase {
 	GinkgoHelper()
-	w.awaitRecorder(name)
-	return w.history.phasesOf(name)
+	w.waitForRecorder(name)
+	return w.history.getPhases(name)
 }
 
-// phasesOf returns the phases of an item in the versions that the recorder has received so far, in order.
-func (h *history) phasesOf(name string) []lsv1alpha1.DeployItemPhase {
+// getPhases returns the phases of an item in the versions that the recorder has received so far, in order.
+func (h *history) getPhases(name string) []lsv1alpha1.DeployItemPhase {
 	var seen []lsv1alpha1.DeployItemPhase
-	for _, di := range h.of(name) {
+	for _, di := range h.getVersions(name) {
 		if p := di.Status.Phase; p != "" && (len(seen) == 0 || seen[len(seen)-1] != p) {
 			seen = append(seen, p)
 		}
@@ -111,8 +111,8 @@ func (h *history) phasesOf(name string) []lsv1alpha1.DeployItemPhase {
 	return seen
 }
 
-// faults returns all violations of the rules in the versions of all items.
-func (h *history) faults(r contract.Revision) []string {
+// findViolations returns all violations of the rules in the versions of all items.
+func (h *history) findViolations(r contract.Revision) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var faults []string
@@ -123,8 +123,8 @@ func (h *history) faults(r contract.Revision) []string {
 				previous = di
 				continue
 			}
-			for _, fault := range faultsOf(r, previous, di) {
-				faults = append(faults, fmt.Sprintf("%s@%s: %s\n%s", name, di.ResourceVersion, fault, describe(di)))
+			for _, fault := range checkVersion(r, previous, di) {
+				faults = append(faults, fmt.Sprintf("%s@%s: %s\n%s", name, di.ResourceVersion, fault, formatItem(di)))
 			}
 			previous = di
 		}
@@ -132,8 +132,8 @@ func (h *history) faults(r contract.Revision) []string {
 	return faults
 }
 
-// faultsOf returns the rules that the version di violates. The parameter `previous` is the version before di.
-func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string {
+// checkVersion returns the rules that the version di violates, where previous is the version before di.
+func checkVersion(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string {
 	var faults []string
 	rule := func(ok bool, text string) {
 		if !ok {
@@ -147,7 +147,7 @@ func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string
 	rule(!began || !status.LastReconcileTime.IsZero() && status.Deployer.Name != "", "a run began without lastReconcileTime and deployer")
 	rule(status.ObservedGeneration <= di.Generation, "observedGeneration is ahead")
 	rule(status.ObservedGeneration >= before.ObservedGeneration, "observedGeneration went back")
-	rule(!strings.Contains(deployersFields(di), `"f:spec"`), "a deployer wrote the spec")
+	rule(!strings.Contains(getDeployerFields(di), `"f:spec"`), "a deployer wrote the spec")
 	if !world.RevisionOf(r).Jobs {
 		allowed := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.Succeeded, phases.Failed}
 		rule(status.Phase == before.Phase || slices.Contains(allowed, status.Phase), "a phase that an old Landscaper does not know")
@@ -163,8 +163,8 @@ func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string
 	return faults
 }
 
-// deployersFields returns the fields of an item that managers other than Landscaper own.
-func deployersFields(di *lsv1alpha1.DeployItem) string {
+// getDeployerFields returns the fields of an item that managers other than Landscaper own.
+func getDeployerFields(di *lsv1alpha1.DeployItem) string {
 	var fields strings.Builder
 	for _, entry := range di.ManagedFields {
 		if entry.Manager != landscaperManager && entry.FieldsV1 != nil {

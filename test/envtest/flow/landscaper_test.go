@@ -22,19 +22,19 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// mod changes an item before the item is created or updated.
-type mod func(*lsv1alpha1.DeployItem)
+// itemOption changes an item before the item is created or updated.
+type itemOption func(*lsv1alpha1.DeployItem)
 
 // create creates an item as an Execution does, without requesting a run.
-func (w *env) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
+func (w *env) create(name string, mods ...itemOption) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	di := w.bare(name, append([]mod{asManaged, w.asOfRevision}, mods...)...)
+	di := w.newBareItem(name, append([]itemOption{asManaged, w.asOfRevision}, mods...)...)
 	Expect(w.client.Create(w.ctx, di)).To(Succeed())
 	return di
 }
 
-// bare returns an item as a user would write it, without the metadata that Landscaper adds.
-func (w *env) bare(name string, mods ...mod) *lsv1alpha1.DeployItem {
+// newBareItem returns an item as a user would write it, without the metadata that Landscaper adds.
+func (w *env) newBareItem(name string, mods ...itemOption) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
 		Spec: lsv1alpha1.DeployItemSpec{Type: w.typ, Configuration: &runtime.RawExtension{
@@ -53,16 +53,16 @@ func asManaged(di *lsv1alpha1.DeployItem) {
 
 // asOfRevision adds the metadata that Landscaper adds to an item under the job-ID revision.
 func (w *env) asOfRevision(di *lsv1alpha1.DeployItem) {
-	if w.jobs() {
+	if w.hasJobs() {
 		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.DeployerTypeAnnotation, string(w.typ))
 	}
 }
 
-func withAnnotation(key, value string) mod {
+func withAnnotation(key, value string) itemOption {
 	return func(di *lsv1alpha1.DeployItem) { metav1.SetMetaDataAnnotation(&di.ObjectMeta, key, value) }
 }
 
-func withOperation(op lsv1alpha1.Operation) mod {
+func withOperation(op lsv1alpha1.Operation) itemOption {
 	return withAnnotation(lsv1alpha1.OperationAnnotation, string(op))
 }
 
@@ -71,17 +71,19 @@ func withFinalizer(di *lsv1alpha1.DeployItem) {
 	di.Finalizers = append(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
 }
 
-func withTarget(name string) mod {
+func withTarget(name string) itemOption {
 	return func(di *lsv1alpha1.DeployItem) { di.Spec.Target = &lsv1alpha1.ObjectReference{Name: name} }
 }
 
-func withContext(name string) mod { return func(di *lsv1alpha1.DeployItem) { di.Spec.Context = name } }
+func withContext(name string) itemOption {
+	return func(di *lsv1alpha1.DeployItem) { di.Spec.Context = name }
+}
 
-func withTimeout(d time.Duration) mod {
+func withTimeout(d time.Duration) itemOption {
 	return func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{Duration: d} }
 }
 
-func withConfig(field string) mod {
+func withConfig(field string) itemOption {
 	return func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Configuration = &runtime.RawExtension{
 			Raw: fmt.Appendf(nil, `{"apiVersion":"flow.deployerkit.dev/v1","kind":"Config","field":%q}`, field),
@@ -89,26 +91,26 @@ func withConfig(field string) mod {
 	}
 }
 
-// deploy creates an item and requests its first job.
-func (w *env) deploy(name string, mods ...mod) *lsv1alpha1.DeployItem {
+// createAndStart creates an item and requests its first job.
+func (w *env) createAndStart(name string, mods ...itemOption) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.create(name, mods...)
-	w.job(name)
+	w.startJob(name)
 	return di
 }
 
-// job requests a job as Landscaper does: with annotations, or with a job ID in the status. It returns the job ID.
-func (w *env) job(name string) string {
+// startJob requests a job as Landscaper does: with annotations, or with a job ID in the status. It returns the job ID.
+func (w *env) startJob(name string) string {
 	GinkgoHelper()
 	id, err := w.ls.Trigger(w.ctx, w.key(name))
 	Expect(err).NotTo(HaveOccurred())
 	return id
 }
 
-// operate sets the operation annotation of an item.
-func (w *env) operate(name string, op lsv1alpha1.Operation) {
+// setOperation sets the operation annotation of an item.
+func (w *env) setOperation(name string, op lsv1alpha1.Operation) {
 	GinkgoHelper()
-	Expect(w.ls.Operate(w.ctx, w.key(name), op)).To(Succeed())
+	Expect(w.ls.SetOperation(w.ctx, w.key(name), op)).To(Succeed())
 }
 
 // delete deletes an item as Landscaper does. Under the job-ID revision, it then creates the job for the deletion. If
@@ -117,19 +119,19 @@ func (w *env) delete(name string) {
 	GinkgoHelper()
 	before := w.get(name)
 	w.markDeleted(name)
-	if w.jobs() && before.Status.JobID == before.Status.JobIDFinished {
-		w.job(name)
+	if w.hasJobs() && before.Status.JobID == before.Status.JobIDFinished {
+		w.startJob(name)
 	}
 }
 
 // markDeleted only sets the deletion timestamp, without a job.
 func (w *env) markDeleted(name string) {
 	GinkgoHelper()
-	Expect(w.ls.Mark(w.ctx, w.key(name))).To(Succeed())
+	Expect(w.ls.MarkForDeletion(w.ctx, w.key(name))).To(Succeed())
 }
 
 // update changes the metadata or the spec of an item, and repeats the change after a conflict.
-func (w *env) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
+func (w *env) update(name string, mods ...itemOption) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func() error {
@@ -144,8 +146,8 @@ func (w *env) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// status changes the status of an item, and repeats the change after a conflict.
-func (w *env) status(name string, change mod) *lsv1alpha1.DeployItem {
+// updateStatus changes the status of an item, and repeats the change after a conflict.
+func (w *env) updateStatus(name string, change itemOption) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func() error {
@@ -167,15 +169,15 @@ func (w *env) patchStatus(name string, status map[string]any) {
 	Expect(w.client.Status().Patch(w.ctx, di, client.RawPatch("application/merge-patch+json", body))).To(Succeed())
 }
 
-// interrupt ends the job as Landscaper does. Under the job-ID revision, Landscaper ends a job when a user interrupts
+// cancelJob ends the job as Landscaper does. Under the job-ID revision, Landscaper ends a job when a user interrupts
 // it. Under the annotation revision, Landscaper ends a job after a timeout.
-func (w *env) interrupt(name string) {
+func (w *env) cancelJob(name string) {
 	GinkgoHelper()
-	if w.jobs() {
+	if w.hasJobs() {
 		Expect(w.ls.Interrupt(w.ctx, w.key(name))).To(Succeed())
 		return
 	}
-	w.status(name, func(di *lsv1alpha1.DeployItem) {
+	w.updateStatus(name, func(di *lsv1alpha1.DeployItem) {
 		now := metav1.Now().Rfc3339Copy()
 		di.Status.Phase = phases.Failed
 		di.Status.LastError = &lsv1alpha1.Error{
@@ -188,55 +190,55 @@ func (w *env) interrupt(name string) {
 // finished waits until the last job of an item has ended.
 func (w *env) finished(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	ctx, cancel := w.soon()
+	ctx, cancel := w.withTimeout()
 	defer cancel()
-	di, err := w.ls.AwaitFinished(ctx, w.key(name))
+	di, err := w.ls.WaitUntilFinished(ctx, w.key(name))
 	Expect(err).NotTo(HaveOccurred())
 	return di
 }
 
-// succeeds deploys an item and waits until its job has succeeded.
-func (w *env) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
+// runSuccessfully deploys an item and waits until its job has succeeded.
+func (w *env) runSuccessfully(name string, mods ...itemOption) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	w.deploy(name, mods...)
+	w.createAndStart(name, mods...)
 	di := w.finished(name)
 	Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 	return di
 }
 
-// The method `until` waits until the function `ok` returns true for an item.
-func (w *env) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
+// waitUntil waits until the function `ok` returns true for an item.
+func (w *env) waitUntil(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func(g Gomega) {
 		di = &lsv1alpha1.DeployItem{}
 		g.Expect(w.client.Get(w.ctx, w.key(name), di)).To(Succeed())
-		g.Expect(ok(di)).To(BeTrue(), "the item: %s", describe(di))
+		g.Expect(ok(di)).To(BeTrue(), "the item: %s", formatItem(di))
 	}).WithContext(w.ctx).Should(Succeed())
 	return di
 }
 
-// stays requires that an item is not written during a short time.
-func (w *env) stays(name string) {
+// expectUnchanged requires that an item is not written during a short time.
+func (w *env) expectUnchanged(name string) {
 	GinkgoHelper()
 	before := w.get(name)
 	Consistently(func(g Gomega) {
-		g.Expect(describe(w.get(name))).To(Equal(describe(before)))
+		g.Expect(formatItem(w.get(name))).To(Equal(formatItem(before)))
 	}).WithContext(w.ctx).Should(Succeed())
 }
 
-// gone waits until an item does not exist any more.
-func (w *env) gone(name string) {
+// waitUntilDeleted waits until an item does not exist any more.
+func (w *env) waitUntilDeleted(name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		di := &lsv1alpha1.DeployItem{}
 		err := w.client.Get(w.ctx, w.key(name), di)
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v\n%s", err, describe(di))
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v\n%s", err, formatItem(di))
 	}).WithContext(w.ctx).Should(Succeed())
 }
 
-// describe returns an item as text, for comparisons and messages.
-func describe(di *lsv1alpha1.DeployItem) string {
+// formatItem returns an item as text, for comparisons and messages.
+func formatItem(di *lsv1alpha1.DeployItem) string {
 	di = di.DeepCopy()
 	di.ManagedFields = nil
 	text, err := json.MarshalIndent(di, "", " ")
@@ -246,24 +248,24 @@ func describe(di *lsv1alpha1.DeployItem) string {
 	return string(text)
 }
 
-// calls returns the actions that have been called for an item so far, in order.
-func (w *env) calls(name string) []contract.Action {
+// listCalls returns the actions that have been called for an item so far, in order.
+func (w *env) listCalls(name string) []contract.Action {
 	actions := []contract.Action{}
-	for _, call := range w.fake.Calls(w.key(name)) {
+	for _, call := range w.fake.ListCalls(w.key(name)) {
 		actions = append(actions, call.Action)
 	}
 	return actions
 }
 
-// eventuallyCalls waits until exactly these actions have been called for an item.
-func (w *env) eventuallyCalls(name string, actions ...contract.Action) {
+// waitForCalls waits until exactly these actions have been called for an item.
+func (w *env) waitForCalls(name string, actions ...contract.Action) {
 	GinkgoHelper()
-	Eventually(func() []contract.Action { return w.calls(name) }).WithContext(w.ctx).Should(Equal(actions))
+	Eventually(func() []contract.Action { return w.listCalls(name) }).WithContext(w.ctx).Should(Equal(actions))
 }
 
-// passes returns one list for each reconcile. The list contains the types of the hooks that were called in this
-// reconcile, in order. It begins with the hook type Start. Use passes only in specs with a single item.
-func (w *env) passes() [][]extension.HookType {
+// listReconciles returns one list for each reconcile. The list contains the types of the hooks that were called in this
+// reconcile, in order. It begins with the hook type Start. Use listReconciles only in specs with a single item.
+func (w *env) listReconciles() [][]extension.HookType {
 	var passes [][]extension.HookType
 	for _, t := range w.hooks.Types() {
 		if t == extension.StartHook {
@@ -275,9 +277,9 @@ func (w *env) passes() [][]extension.HookType {
 	return passes
 }
 
-// passOf returns all hook types of the first reconcile in which a hook of the given type was called.
-func (w *env) passOf(t extension.HookType) []extension.HookType {
-	for _, pass := range w.passes() {
+// findReconcile returns all hook types of the first reconcile in which a hook of the given type was called.
+func (w *env) findReconcile(t extension.HookType) []extension.HookType {
+	for _, pass := range w.listReconciles() {
 		if slices.Contains(pass, t) {
 			return pass
 		}
@@ -285,8 +287,8 @@ func (w *env) passOf(t extension.HookType) []extension.HookType {
 	return nil
 }
 
-// count returns how often hooks of a type were called.
-func (w *env) count(t extension.HookType) int {
+// sumHookCalls returns how often hooks of a type were called.
+func (w *env) sumHookCalls(t extension.HookType) int {
 	n := 0
 	for _, seen := range w.hooks.Types() {
 		if seen == t {
@@ -296,8 +298,8 @@ func (w *env) count(t extension.HookType) int {
 	return n
 }
 
-// codes returns the codes of the last error of an item.
-func codes(di *lsv1alpha1.DeployItem) []lsv1alpha1.ErrorCode {
+// getErrorCodes returns the codes of the last error of an item.
+func getErrorCodes(di *lsv1alpha1.DeployItem) []lsv1alpha1.ErrorCode {
 	if di.Status.LastError == nil {
 		return nil
 	}

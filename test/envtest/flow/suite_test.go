@@ -47,36 +47,36 @@ type container struct {
 
 var containers []container
 
-// flow registers a group of specs that run under both revisions.
-func flow(title string, body func(e *cluster)) bool {
+// registerSpecs registers a group of specs that run under both revisions.
+func registerSpecs(title string, body func(e *cluster)) bool {
 	containers = append(containers, container{title, body})
 	return true
 }
 
 var _ = Describe("Default flow under the annotation revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&cluster{revision: contract.RevisionAnnotation, crds: controlplane.ClassicCRDs})
+	createSpecs(&cluster{revision: contract.RevisionAnnotation, crds: controlplane.AnnotationRevisionCRDs})
 })
 
 var _ = Describe("Default flow under the job-ID revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&cluster{revision: contract.RevisionJobID, crds: controlplane.CRDs})
+	createSpecs(&cluster{revision: contract.RevisionJobID, crds: controlplane.CRDs})
 })
 
-// underRevision creates all groups of specs for one revision.
-func underRevision(e *cluster) {
+// createSpecs creates all groups of specs for one revision.
+func createSpecs(e *cluster) {
 	BeforeAll(func(ctx context.Context) {
 		e.cp = world.StartControlPlane(ctx, controlplane.Options{CRDs: e.crds()})
 		e.watcher = world.NewClient(GinkgoTB(), e.cp.Config)
 		e.scheme, e.client = e.watcher.Scheme(), client.WithFieldOwner(e.watcher, landscaperManager)
-		e.awaitWatches(ctx)
+		e.waitForWatches(ctx)
 	})
 	for _, c := range containers {
 		Describe(c.title, func() { c.body(e) })
 	}
 }
 
-// awaitWatches waits until the API server sends events. Directly after its start, the first events are late. A spec
+// waitForWatches waits until the API server sends events. Directly after its start, the first events are late. A spec
 // that requires that nothing happens could then miss an event and pass.
-func (e *cluster) awaitWatches(ctx context.Context) {
+func (e *cluster) waitForWatches(ctx context.Context) {
 	GinkgoHelper()
 	events, err := e.watcher.Watch(ctx, &lsv1alpha1.DeployItemList{})
 	Expect(err).NotTo(HaveOccurred())
@@ -87,5 +87,5 @@ func (e *cluster) awaitWatches(ctx context.Context) {
 	Eventually(events.ResultChan()).WithContext(ctx).Should(Receive())
 }
 
-// jobs reports whether Landscaper creates jobs in this revision.
-func (e *cluster) jobs() bool { return world.RevisionOf(e.revision).Jobs }
+// hasJobs reports whether Landscaper creates jobs in this revision.
+func (e *cluster) hasJobs() bool { return world.RevisionOf(e.revision).Jobs }

@@ -46,11 +46,11 @@ func newDetector(values map[string]string) *detector {
 	d := &detector{parts: map[string]string{}, sizes: map[int]bool{}}
 	for name, value := range values {
 		half := len(value) / 2
-		for quoting, quote := range hostile.Quotings() {
-			added := letters(quote(strings.Repeat("~", len(value)))) // the text that quoting adds to any value
+		for quoting, quote := range hostile.QuoteFuncs() {
+			added := filterLetters(quote(strings.Repeat("~", len(value)))) // the text that quoting adds to any value
 			for part, text := range map[string]string{"": value, "the first half of ": value[:half], "the second half of ": value[half:]} {
-				found := letters(quote(text))
-				found = found[commonPrefix(found, added):]
+				found := filterLetters(quote(text))
+				found = found[sizeOfCommonPrefix(found, added):]
 				size := min(window, len(found))
 				for i := 0; i+size <= len(found) && size >= window/2; i++ {
 					if one := found[i : i+size]; !strings.Contains(added, one) {
@@ -63,16 +63,16 @@ func newDetector(values map[string]string) *detector {
 	return d
 }
 
-// commonPrefix returns the length of the common prefix of two texts.
-func commonPrefix(a, b string) (n int) {
+// sizeOfCommonPrefix returns the length of the common prefix of two texts.
+func sizeOfCommonPrefix(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
 	}
 	return n
 }
 
-// letters returns the letters and digits of a text. It replaces each masked value by a separator.
-func letters(text string) string {
+// filterLetters returns the letters and digits of a text. It replaces each masked value by a separator.
+func filterLetters(text string) string {
 	out := make([]byte, 0, len(text))
 	for _, c := range []byte(strings.ReplaceAll(text, "***", "\x00")) {
 		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= 0x80 || c == 0 {
@@ -82,10 +82,10 @@ func letters(text string) string {
 	return string(out)
 }
 
-// leaks returns the canaries in a text, each with the text around it. If the text contains JSON, leaks also searches
-// the decoded JSON.
-func (d *detector) leaks(where, text string) (found []string) {
-	plain := letters(text)
+// findLeaks returns the canaries in a text, each with the text around it. If the text contains JSON, findLeaks also
+// searches the decoded JSON.
+func (d *detector) findLeaks(where, text string) (found []string) {
+	plain := filterLetters(text)
 	for i := range plain {
 		for size := range d.sizes {
 			if what, leaked := d.parts[plain[i:min(i+size, len(plain))]]; leaked && len(found) < 5 {
@@ -96,31 +96,31 @@ func (d *detector) leaks(where, text string) (found []string) {
 	return found
 }
 
-// leaksIn searches an object as JSON, and each text in the object.
-func (d *detector) leaksIn(where string, object any) []string {
+// findLeaksIn searches an object as JSON, and each text in the object.
+func (d *detector) findLeaksIn(where string, object any) []string {
 	raw, err := json.Marshal(object)
 	Expect(err).NotTo(HaveOccurred())
 	var tree any
 	Expect(json.Unmarshal(raw, &tree)).To(Succeed())
-	found := d.leaks(where, string(raw))
-	for _, text := range texts(tree) {
-		found = append(found, d.leaks(where, text)...)
+	found := d.findLeaks(where, string(raw))
+	for _, text := range listTexts(tree) {
+		found = append(found, d.findLeaks(where, text)...)
 	}
 	return found
 }
 
-// texts returns all texts in a value.
-func texts(value any) (out []string) {
+// listTexts returns all texts in a value.
+func listTexts(value any) (out []string) {
 	switch v := value.(type) {
 	case string:
 		return []string{v}
 	case []any:
 		for _, one := range v {
-			out = append(out, texts(one)...)
+			out = append(out, listTexts(one)...)
 		}
 	case map[string]any:
 		for key, one := range v {
-			out = append(append(out, key), texts(one)...)
+			out = append(append(out, key), listTexts(one)...)
 		}
 	}
 	return out

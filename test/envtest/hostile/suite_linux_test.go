@@ -38,8 +38,8 @@ var (
 // figure is a row of the table that the suite prints.
 type figure struct{ what, required, measured string }
 
-// report adds a row to the table.
-func report(what, required, measured string, args ...any) {
+// addFigure adds a row to the table.
+func addFigure(what, required, measured string, args ...any) {
 	figures = append(figures, figure{what, required, fmt.Sprintf(measured, args...)})
 }
 
@@ -59,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	config.WarningHandler = rest.NoWarnings{} // This handler hides the warnings about finalizers.
 	c = world.NewClient(GinkgoTB(), config)
 	var err error
-	kubeconfig, err = cp.KubeconfigFile("")
+	kubeconfig, err = cp.WriteKubeconfig("")
 	Expect(err).NotTo(HaveOccurred())
 	ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID, DeployerType: true})
 })

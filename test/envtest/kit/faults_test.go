@@ -67,19 +67,19 @@ func (n *network) patch(ctx context.Context, value string) error {
 	return err
 }
 
-// stored returns the value of "a" at the API server.
-func (n *network) stored(ctx context.Context) string {
+// readValue returns the value of "a" at the API server.
+func (n *network) readValue(ctx context.Context) string {
 	GinkgoHelper()
 	cm, err := n.healthy.Get(ctx, "a", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return cm.Data["key"]
 }
 
-// proxied returns a config for a client that connects through the proxy of the network. Like a program, this client
-// reads the config from a kubeconfig.
-func proxied(n *faultnet.Network, cfg *rest.Config) *rest.Config {
+// newProxyConfig returns a config for a client that connects through the proxy of the network. Like a program, this
+// client reads the config from a kubeconfig.
+func newProxyConfig(n *faultnet.Network, cfg *rest.Config) *rest.Config {
 	GinkgoHelper()
-	raw, err := faultnet.Kubeconfig(n.Proxy(cfg)) // as for the flag --kubeconfig
+	raw, err := faultnet.EncodeKubeconfig(n.Proxy(cfg)) // as for the flag --kubeconfig
 	Expect(err).NotTo(HaveOccurred())
 	access, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	Expect(err).NotTo(HaveOccurred())
@@ -91,11 +91,11 @@ var _ = Describe("Faults of the simulated network, as client-go receives them", 
 	BeforeAll(func(ctx SpecContext) { cp, _ = start(ctx, controlplane.CRDs()) })
 
 	for way, through := range map[string]func(*faultnet.Network, *rest.Config) *rest.Config{
-		"in the process": (*faultnet.Network).Wrap, "as a proxy": proxied,
+		"in the process": (*faultnet.Network).Wrap, "as a proxy": newProxyConfig,
 	} {
 		for _, form := range []string{"application/json", protobuf} {
 			Describe(way+", "+form, func() {
-				seen(func(ctx context.Context, rules ...faultnet.Rule) *network {
+				describeFaults(func(ctx context.Context, rules ...faultnet.Rule) *network {
 					GinkgoHelper()
 					n := &network{Network: faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: rules})}
 					direct, err := kubernetes.NewForConfig(cp.Config)
@@ -124,9 +124,9 @@ var _ = Describe("Faults of the simulated network, as client-go receives them", 
 			// The first three status writes meet a conflict.
 			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: 3, Fault: faultnet.Conflict()},
 			// The fourth status write is stored, but the deployer does not receive the response.
-			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: faultnet.LostAnswer()},
+			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: faultnet.DropResponse()},
 			// The first watch of deploy items breaks. The second watch delivers two events twice.
-			{Match: faultnet.Match{Resource: "deployitems"}, Fault: faultnet.CutWatch(1)},
+			{Match: faultnet.Match{Resource: "deployitems"}, Fault: faultnet.DropWatch(1)},
 			{Match: faultnet.Match{Resource: "deployitems"}, Nth: 2, Fault: faultnet.ReplayWatch(2)},
 		}})
 		landscapertest.StartManager(t, network.Wrap(cfg), args)
@@ -138,10 +138,10 @@ var _ = Describe("Faults of the simulated network, as client-go receives them", 
 		Expect(err).NotTo(HaveOccurred())
 		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, args.Type, config))).To(Succeed())
-		di, err := ls.AwaitFinished(ctx, key)
+		di, err := ls.WaitUntilFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
-		Expect(fake.Count(key, contract.ActionReconcile)).To(Equal(1))
+		Expect(fake.CountCalls(key, contract.ActionReconcile)).To(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a deployer of the library ends its jobs under random faults from a seed", func(ctx SpecContext) {
@@ -160,15 +160,16 @@ var _ = Describe("Faults of the simulated network, as client-go receives them", 
 			Expect(ls.Deploy(ctx, ls.Item("default", fmt.Sprintf("chaos-%d", i), args.Type, config))).To(Succeed())
 		}
 		for i := range 10 {
-			di, err := ls.AwaitFinished(ctx, keyOf(fmt.Sprintf("chaos-%d", i)))
+			di, err := ls.WaitUntilFinished(ctx, keyOf(fmt.Sprintf("chaos-%d", i)))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		}
 	}, SpecTimeout(5*time.Minute))
 })
 
-// seen defines specs for a client. The function `begin` returns the network through which this client connects.
-func seen(begin func(context.Context, ...faultnet.Rule) *network) {
+// describeFaults defines specs for a client. The function `begin` returns the network through which this client
+// connects.
+func describeFaults(begin func(context.Context, ...faultnet.Rule) *network) {
 	It("a stale read returns an earlier state", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: "get", Name: "a"}, Fault: faultnet.Stale(1)},
 			faultnet.Rule{Match: faultnet.Match{Verb: "list", Resource: "configmaps"}, Nth: 2, Fault: faultnet.Stale(1)})
@@ -185,10 +186,10 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 	}, SpecTimeout(5*time.Minute))
 
 	It("a lost response belongs to a write that took effect", func(ctx SpecContext) {
-		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.LostAnswer()})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.DropResponse()})
 		n.set(ctx, "old")
 		Expect(n.patch(ctx, "new")).NotTo(Succeed())
-		Expect(n.stored(ctx)).To(Equal("new"))
+		Expect(n.readValue(ctx)).To(Equal("new"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a lost request has no effect, and a killed client sends no more requests", func(ctx SpecContext) {
@@ -196,11 +197,11 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 			faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 2, Fault: faultnet.KillAfter()})
 		n.set(ctx, "old")
 		Expect(n.patch(ctx, "new")).NotTo(Succeed())
-		Expect(n.stored(ctx)).To(Equal("old"))
+		Expect(n.readValue(ctx)).To(Equal("old"))
 		Expect(n.patch(ctx, "last")).NotTo(Succeed())
 		Eventually(ctx, n.Killed()).Should(BeClosed())
 		Expect(n.patch(ctx, "never")).NotTo(Succeed())
-		Expect(n.stored(ctx)).To(Equal("last"))
+		Expect(n.readValue(ctx)).To(Equal("last"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a conflict is returned a given number of times", func(ctx SpecContext) {
@@ -208,13 +209,13 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		n.set(ctx, "old")
 		Expect(apierrors.IsConflict(n.patch(ctx, "new"))).To(BeTrue())
 		Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error { return n.patch(ctx, "new") })).To(Succeed())
-		Expect(n.Report().Hits()).To(Equal(3))
+		Expect(n.Report().SumHits()).To(Equal(3))
 	}, SpecTimeout(5*time.Minute))
 
 	It("an expired token and a denying webhook cause the errors of an API server", func(ctx SpecContext) {
-		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{All: true}, Times: 2, Fault: faultnet.ExpiredToken()},
-			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 2, Fault: faultnet.Denied("w.example.com")},
-			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 3, Fault: faultnet.BrokenWebhook("w.example.com")})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{All: true}, Times: 2, Fault: faultnet.TokenExpired()},
+			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 2, Fault: faultnet.WebhookDenied("w.example.com")},
+			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 3, Fault: faultnet.WebhookFailed("w.example.com")})
 		n.set(ctx, "old")
 		_, err := n.faulty.Get(ctx, "a", metav1.GetOptions{})
 		Expect(err).To(MatchError(apierrors.IsUnauthorized, "IsUnauthorized"))
@@ -224,12 +225,12 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "w.example.com" denied the request`)))
 		Expect(apierrors.IsInternalError(n.patch(ctx, "new"))).To(BeTrue())
-		Expect(n.stored(ctx)).To(Equal("old"))
+		Expect(n.readValue(ctx)).To(Equal("old"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a watch repeats events, and is cut", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.ReplayWatch(2)},
-			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 2, Fault: faultnet.CutWatch(1)})
+			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 2, Fault: faultnet.DropWatch(1)})
 		n.set(ctx, "first")
 		for _, wanted := range [][]string{{"first", "second", "first", "second"}, {"second", "closed"}} {
 			n.watch(ctx, wanted)
@@ -237,9 +238,9 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 	}, SpecTimeout(5*time.Minute))
 
 	It("an informer receives the last state in spite of broken watches", func(ctx SpecContext) {
-		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.CutWatch(3)},
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.DropWatch(3)},
 			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 2, Fault: faultnet.ReplayWatch(1)},
-			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 3, Fault: faultnet.StallWatch(1, time.Second), Optional: true})
+			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 3, Fault: faultnet.DelayWatchEvents(1, time.Second), Optional: true})
 		n.set(ctx, "0")
 		set, err := kubernetes.NewForConfig(n.access)
 		Expect(err).NotTo(HaveOccurred())
@@ -254,7 +255,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Eventually(func(g Gomega) {
 			i++
 			n.set(ctx, fmt.Sprint(i))
-			g.Expect(n.Report().Idle()).To(BeEmpty())
+			g.Expect(n.Report().ListUnusedRules()).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
 		Eventually(func(g Gomega) {
 			cm, err := lister.Get("a")

@@ -32,14 +32,14 @@ func keyOf(name string) types.NamespacedName {
 
 var _ = Describe("Landscaper of package landscapertest", func() {
 	for revision, crds := range map[contract.Revision]func() []*apiextv1.CustomResourceDefinition{
-		contract.RevisionJobID: controlplane.CRDs, contract.RevisionAnnotation: controlplane.ClassicCRDs,
+		contract.RevisionJobID: controlplane.CRDs, contract.RevisionAnnotation: controlplane.AnnotationRevisionCRDs,
 	} {
-		Describe("under the "+string(revision)+" revision", Ordered, func() { cycle(revision, crds) })
+		Describe("under the "+string(revision)+" revision", Ordered, func() { describeLifecycle(revision, crds) })
 	}
 })
 
-// cycle defines a spec for one revision. In this spec, items are created, run and deleted.
-func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDefinition) {
+// describeLifecycle defines a spec for one revision. In this spec, items are created, run and deleted.
+func describeLifecycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDefinition) {
 	var (
 		fake    *landscapertest.Fake
 		counter *faultnet.Counter
@@ -52,34 +52,34 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: revision, ManagedBy: "exec", Pickup: 2 * time.Second})
 		mgr = landscapertest.StartManager(GinkgoTB(), counter.Wrap(cp.Config), deployerlib.DeployerArgs{Type: typ, Deployer: fake})
 	})
-	AfterAll(func() { Expect(fake.Faults()).To(BeEmpty()) })
+	AfterAll(func() { Expect(fake.OverlappingCalls()).To(BeEmpty()) })
 
 	It("deploys, updates and deletes an item within the budget of requests", func(ctx SpecContext) {
 		key := keyOf("whole")
 		before := counter.Snapshot()
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
-		di, err := ls.AwaitFinished(ctx, key)
+		di, err := ls.WaitUntilFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(ls.Update(ctx, key, map[string]any{"apiVersion": "v1", "kind": "Config", "a": 1})).To(Succeed())
 		Expect(world.RevisionOf(revision).Request(ctx, ls, key)).To(Succeed())
-		_, err = ls.Await(ctx, key, func(di *lsv1alpha1.DeployItem) (bool, error) {
+		_, err = ls.WaitFor(ctx, key, func(di *lsv1alpha1.DeployItem) (bool, error) {
 			return di.Status.ObservedGeneration == di.Generation && di.Status.Phase == phases.Succeeded, nil
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ls.Delete(ctx, key)).To(Succeed())
-		Expect(fake.Count(key, contract.ActionReconcile)).To(Equal(2))
-		Expect(fake.Count(key, contract.ActionDelete)).To(Equal(1))
-		sent := counter.Snapshot().Since(before).Of("deployitems", key.Namespace, key.Name)
-		Expect(sent.Reads().Total()).To(BeZero(), sent.String())
-		Expect(sent.Writes().Total()).To(BeNumerically("<=", 8), sent.String())
+		Expect(fake.CountCalls(key, contract.ActionReconcile)).To(Equal(2))
+		Expect(fake.CountCalls(key, contract.ActionDelete)).To(Equal(1))
+		sent := counter.Snapshot().Since(before).ForObject("deployitems", key.Namespace, key.Name)
+		Expect(sent.OnlyReads().Sum()).To(BeZero(), sent.String())
+		Expect(sent.OnlyWrites().Sum()).To(BeNumerically("<=", 8), sent.String())
 	}, SpecTimeout(5*time.Minute))
 
 	It("fails an item that no deployer picks up", func(ctx SpecContext) {
 		key := keyOf("orphan")
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, "example.com/nobody", config))).To(Succeed())
 		Eventually(func(g Gomega) {
-			g.Expect(ls.Enforce(ctx, key.Namespace)).To(Succeed())
+			g.Expect(ls.ApplyTimeouts(ctx, key.Namespace)).To(Succeed())
 			di, err := ls.Get(ctx, key)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -89,14 +89,14 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 
 	It("interrupts a running call", func(ctx SpecContext) {
 		key := keyOf("stopped")
-		fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
+		fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockUntilCancelled())
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
-		_, err := fake.AwaitCall(ctx, key, contract.ActionReconcile, 1)
+		_, err := fake.WaitForCall(ctx, key, contract.ActionReconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(world.RevisionOf(revision).Interrupt(ctx, ls, key)).To(Succeed())
-		_, err = fake.AwaitReturn(ctx, key, contract.ActionAbort, 1)
+		_, err = fake.WaitForReturn(ctx, key, contract.ActionAbort, 1)
 		Expect(err).NotTo(HaveOccurred())
-		di, err := ls.AwaitFinished(ctx, key)
+		di, err := ls.WaitUntilFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 	}, SpecTimeout(5*time.Minute))
@@ -104,15 +104,15 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 	It("receives no write from a killed manager", func(ctx SpecContext) {
 		key := keyOf("killed")
 		release := make(chan struct{})
-		fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
+		fake.QueueAnswers(contract.ActionReconcile, landscapertest.BlockIgnoringContext(release))
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
-		_, err := fake.AwaitCall(ctx, key, contract.ActionReconcile, 1)
+		_, err := fake.WaitForCall(ctx, key, contract.ActionReconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
 		mgr.Kill()
 		close(release)
-		_, err = fake.AwaitReturn(ctx, key, contract.ActionReconcile, 1)
+		_, err = fake.WaitForReturn(ctx, key, contract.ActionReconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(ctx, mgr.Ended()).WithTimeout(40 * time.Second).Should(BeClosed())
+		Eventually(ctx, mgr.Done()).WithTimeout(40 * time.Second).Should(BeClosed())
 		di, err := ls.Get(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Init))

@@ -24,7 +24,7 @@ import (
 )
 
 var _ = Describe("Systematic tests of another deployer", func() {
-	It("run a story with a fault at each possible point", func(ctx SpecContext) {
+	It("the systematic tests run the scenario with a fault at each possible point", func(ctx SpecContext) {
 		t := GinkgoTB()
 		cp, _ := start(ctx, controlplane.CRDs())
 		cfg := cp.Config
@@ -46,7 +46,7 @@ var _ = Describe("Systematic tests of another deployer", func() {
 				return err
 			}
 			defer history.Stop()
-			stop := landscapertest.Restarting(t, network, func(n *faultnet.Network) *landscapertest.Manager {
+			stop := landscapertest.RunWithRestart(t, network, func(n *faultnet.Network) *landscapertest.Manager {
 				return landscapertest.StartManager(t, n.Wrap(cfg), args, landscapertest.WithOptions(func(o *ctrl.Options) {
 					o.Cache.DefaultNamespaces = map[string]cache.Config{ns.Name: {}}
 				}))
@@ -56,21 +56,21 @@ var _ = Describe("Systematic tests of another deployer", func() {
 			if err := ls.Deploy(ctx, ls.Item(item.Namespace, item.Name, args.Type, config)); err != nil {
 				return err
 			}
-			if _, err := ls.AwaitFinished(ctx, item); err != nil {
+			if _, err := ls.WaitUntilFinished(ctx, item); err != nil {
 				return err
 			}
 			// a check that no objects of the item are left could follow here
 			if err := errors.Join(ls.Delete(ctx, item), history.Sync(ctx)); err != nil {
 				return err
 			}
-			for _, fault := range history.Faults() {
+			for _, fault := range history.ListViolations() {
 				err = errors.Join(err, errors.New(fault))
 			}
 			return err
 		}
 
 		survey := func() []faultnet.Point {
-			network := faultnet.Start(t, faultnet.Scenario{Survey: true})
+			network := faultnet.Start(t, faultnet.Scenario{RecordPoints: true})
 			Expect(story(network)).To(Succeed())
 			return network.Report().Points
 		}
@@ -82,13 +82,13 @@ var _ = Describe("Systematic tests of another deployer", func() {
 			if !known[point.String()] {
 				continue // not every run reaches this point, for example if the server ended a watch early
 			}
-			for _, fault := range point.Faults() {
-				rule, hit := point.Rule(fault), false
+			for _, fault := range point.SelectFaults() {
+				rule, hit := point.NewRule(fault), false
 				rule.Optional = true // if the run does not make this request, the loop tries again
 				for try := 0; !hit && try < 5; try++ {
 					network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
 					Expect(story(network)).To(Succeed(), "%s: %s", point, fault)
-					hit = point.Hit(network.Report())
+					hit = point.WasHit(network.Report())
 				}
 				Expect(hit).To(BeTrue(), "%s: %s: not reached", point, fault)
 			}

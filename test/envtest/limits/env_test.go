@@ -52,24 +52,24 @@ func must(t tb, err error) {
 	}
 }
 
-// manifests starts a manifest deployer for the items of the world.
-func (w *env) manifests() *landscapertest.Manager {
+// startManifestDeployer starts a manifest deployer for the items of the world.
+func (w *env) startManifestDeployer() *landscapertest.Manager {
 	w.Helper()
 	w.Start(manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport}))
 	return w.Manager
 }
 
-// mocks starts a mock deployer for the items of the world.
-func (w *env) mocks() *landscapertest.Manager {
+// startMockDeployer starts a mock deployer for the items of the world.
+func (w *env) startMockDeployer() *landscapertest.Manager {
 	w.Helper()
 	w.Start(mock.Args(nil))
 	return w.Manager
 }
 
-// deploy creates an item and waits until its first job has ended.
-func (w *env) deploy(name, config string) *lsv1alpha1.DeployItem {
+// createAndRun creates an item and waits until its first job has ended.
+func (w *env) createAndRun(name, config string) *lsv1alpha1.DeployItem {
 	w.Helper()
-	return w.Deploy(w.Context(), name, config)
+	return w.CreateAndRun(w.Context(), name, config)
 }
 
 // update replaces the configuration of an item and waits until the next job has ended.
@@ -106,8 +106,8 @@ func (w *env) objects() int {
 	return len(list.Items)
 }
 
-// mockConfig returns a configuration of the mock deployer.
-func mockConfig(fields string) string {
+// newMockConfig returns a configuration of the mock deployer.
+func newMockConfig(fields string) string {
 	return `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration",` + fields + `}`
 }
 

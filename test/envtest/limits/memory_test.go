@@ -33,8 +33,8 @@ const (
 	configSize    = 1000 // size in bytes of an item's configuration, without its apiVersion, kind and keys
 )
 
-// heap returns the size of the heap after a garbage collection.
-func heap() int64 {
+// readHeapSize returns the size of the heap after a garbage collection.
+func readHeapSize() int64 {
 	for range 3 {
 		runtime.GC()
 	}
@@ -43,9 +43,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// peak starts to measure the maximum size of the heap, including garbage. The function `stop` ends the measurement and
-// returns the maximum.
-func peak(ctx context.Context) (stop func() int64) {
+// recordMaxHeapSize starts to measure the maximum size of the heap, including garbage. The function `stop` ends the
+// measurement and returns the maximum.
+func recordMaxHeapSize(ctx context.Context) (stop func() int64) {
 	var mu sync.Mutex
 	var most uint64
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -75,7 +75,7 @@ func (w *env) finished(n int) {
 	group.SetLimit(16)
 	for i := range n {
 		group.Go(func() error {
-			di := w.Landscaper.Item(w.Namespace, fmt.Sprintf("item-%d", i), w.Type, mockConfig(`"export":"`+strings.Repeat("x", configSize)+`"`))
+			di := w.Landscaper.Item(w.Namespace, fmt.Sprintf("item-%d", i), w.Type, newMockConfig(`"export":"`+strings.Repeat("x", configSize)+`"`))
 			if err := w.Landscaper.Create(ctx, di); err != nil {
 				return err
 			}
@@ -88,10 +88,10 @@ func (w *env) finished(n int) {
 	must(w, group.Wait())
 }
 
-// held returns the memory, in bytes per item, that the process releases when the deployer ends.
-func (w *env) held(n int) (perItem int64) {
+// measureItemMemory returns the memory, in bytes per item, that the process releases when the deployer ends.
+func (w *env) measureItemMemory(n int) (perItem int64) {
 	w.Helper()
-	m := w.mocksWithCache()
+	m := w.startMockDeployerWithCache()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	must(w, wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -99,15 +99,15 @@ func (w *env) held(n int) (perItem int64) {
 		err := m.GetClient().List(ctx, list)
 		return len(list.Items) >= n, err
 	}))
-	before := heap()
+	before := readHeapSize()
 	m.Stop()
 	// The test references m until the test ends, so the fields are set to nil to release their memory.
 	m.Manager, m.Registry = nil, nil
-	return (before - heap()) / int64(n)
+	return (before - readHeapSize()) / int64(n)
 }
 
-// mocksWithCache starts a mock deployer with the cache options of the programs.
-func (w *env) mocksWithCache() *landscapertest.Manager {
+// startMockDeployerWithCache starts a mock deployer with the cache options of the programs.
+func (w *env) startMockDeployerWithCache() *landscapertest.Manager {
 	w.Helper()
 	w.Start(mock.Args(nil), landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache.ByObject = deployerlib.CacheByObject(w.Type)
@@ -120,9 +120,9 @@ var _ = Describe("Memory of a deployer", func() {
 		const n = 400
 		w := newEnv(GinkgoTB(), cp)
 		w.finished(n)
-		own := w.held(n)
+		own := w.measureItemMemory(n)
 		w.Type = "example.org/nobody"
-		foreign := w.held(n)
+		foreign := w.measureItemMemory(n)
 		AddReportEntry("memory", fmt.Sprintf("%d bytes for an item of its own, %d for one of others", own, foreign))
 		Expect(own).To(BeNumerically("<", 32<<10))
 		Expect(foreign).To(BeNumerically("<", 16<<10))
@@ -131,19 +131,19 @@ var _ = Describe("Memory of a deployer", func() {
 
 // BenchmarkLimitsManifests deploys an item of 5000 manifests, runs it again without a change, and deletes it.
 func BenchmarkLimitsManifests(b *testing.B) {
-	w := benchWorld(b)
-	m := w.manifests()
+	w := newBenchmarkEnv(b)
+	m := w.startManifestDeployer()
 	for b.Loop() {
 		config := w.configMaps(manyManifests, 1, "a")
-		before, top := heap(), peak(b.Context())
+		before, top := readHeapSize(), recordMaxHeapSize(b.Context())
 		began := time.Now()
-		di := w.deploy("many", config)
+		di := w.createAndRun("many", config)
 		b.ReportMetric(time.Since(began).Seconds(), "s-install")
 		b.ReportMetric(float64(top()-before)/(1<<20), "MiB-peak")
 		if di.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded || w.objects() != manyManifests {
 			b.Fatalf("%s, %d objects, %+v", di.Status.Phase, w.objects(), di.Status.LastError)
 		}
-		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-held")
+		b.ReportMetric(float64(readHeapSize()-before)/(1<<20), "MiB-held")
 		b.ReportMetric(float64(len(config))/1024, "KiB-config")
 		b.ReportMetric(float64(len(di.Status.ProviderStatus.Raw))/1024, "KiB-status")
 		b.ReportMetric(float64(sizeOf(b, di))/1024, "KiB-item")
@@ -157,16 +157,16 @@ func BenchmarkLimitsManifests(b *testing.B) {
 // BenchmarkLimitsItems measures the memory of 10 000 items in an idle deployer, first for items of its own type and
 // then for items of another type.
 func BenchmarkLimitsItems(b *testing.B) {
-	w := benchWorld(b)
+	w := newBenchmarkEnv(b)
 	for b.Loop() {
 		w.finished(manyItems)
-		b.ReportMetric(float64(w.held(manyItems)), "B/item")
+		b.ReportMetric(float64(w.measureItemMemory(manyItems)), "B/item")
 		w.Type = "example.org/nobody"
-		b.ReportMetric(float64(w.held(manyItems)), "B/foreign-item")
+		b.ReportMetric(float64(w.measureItemMemory(manyItems)), "B/foreign-item")
 	}
 }
 
-func benchWorld(b *testing.B) *env {
+func newBenchmarkEnv(b *testing.B) *env {
 	b.Helper()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())

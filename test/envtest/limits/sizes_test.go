@@ -18,9 +18,9 @@ import (
 
 const mebibyte = 1 << 20
 
-// refused requires that a job failed with the code ERR_CONFIGURATION_PROBLEM, and that the message of the error is a
-// single line with the given text.
-func refused(di *lsv1alpha1.DeployItem, text string) {
+// expectConfigError requires that a job failed with the code ERR_CONFIGURATION_PROBLEM, and that the message of the
+// error is a single line with the given text.
+func expectConfigError(di *lsv1alpha1.DeployItem, text string) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Failed))
 	Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
@@ -33,7 +33,7 @@ func refused(di *lsv1alpha1.DeployItem, text string) {
 	Expect(e.Message).NotTo(ContainSubstring("xxxxxxxx"), "no content")
 }
 
-func succeeded(di *lsv1alpha1.DeployItem) {
+func expectSucceeded(di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	Expect(di.Status.LastError).To(BeNil())
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded))
@@ -42,16 +42,16 @@ func succeeded(di *lsv1alpha1.DeployItem) {
 var _ = Describe("Size limits of the manifest deployer", func() {
 	It("deploys, changes and deletes a configuration of 1 MiB", func() {
 		w := newEnv(GinkgoTB(), cp)
-		w.manifests()
+		w.startManifestDeployer()
 		for _, mark := range []string{"a", "b"} {
 			config := w.configMaps(4, mebibyte/4-100, mark)
 			var di *lsv1alpha1.DeployItem
 			if mark == "a" {
-				di = w.deploy("big", config)
+				di = w.createAndRun("big", config)
 			} else {
 				di = w.update("big", config)
 			}
-			succeeded(di)
+			expectSucceeded(di)
 			AddReportEntry("size", fmt.Sprintf("configuration %d, item %d bytes", len(config), sizeOf(w, di)))
 			cm := &corev1.ConfigMap{}
 			Expect(w.Client.Get(w.Context(), w.Key("cm-3"), cm)).To(Succeed())
@@ -63,23 +63,23 @@ var _ = Describe("Size limits of the manifest deployer", func() {
 
 	It("rejects a configuration that leaves no room for the inventory before the first write to the target [D11]", func() {
 		w := newEnv(GinkgoTB(), cp)
-		w.manifests()
-		succeeded(w.deploy("full", w.configMaps(3, 300, "a")))
+		w.startManifestDeployer()
+		expectSucceeded(w.createAndRun("full", w.configMaps(3, 300, "a")))
 		Expect(w.objects()).To(Equal(3))
 		before := w.Counter.Snapshot()
-		refused(w.update("full", w.configMaps(3500, 300, "b")), "too large")
+		expectConfigError(w.update("full", w.configMaps(3500, 300, "b")), "too large")
 		Expect(w.objects()).To(Equal(3), "the existing objects remain in the inventory")
-		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(BeZero())
+		Expect(w.Counter.Snapshot().Since(before).OnlyWrites().Sum()).To(BeZero())
 		w.remove("full")
 		Expect(w.objects()).To(BeZero())
 	})
 
 	It("rejects more objects than an inventory can hold before the first write to the target [D11]", func() {
 		w := newEnv(GinkgoTB(), cp)
-		w.manifests()
-		refused(w.deploy("many", w.configMaps(8000, 1, "a")), "objects are too many")
+		w.startManifestDeployer()
+		expectConfigError(w.createAndRun("many", w.configMaps(8000, 1, "a")), "objects are too many")
 		Expect(w.objects()).To(BeZero())
-		Expect(w.Counter.Snapshot().Writes().Total()).To(BeZero())
+		Expect(w.Counter.Snapshot().OnlyWrites().Sum()).To(BeZero())
 		w.remove("many")
 	})
 })
@@ -87,12 +87,12 @@ var _ = Describe("Size limits of the manifest deployer", func() {
 var _ = Describe("Size limits of the mock deployer", func() {
 	It("exports as much as a Secret can hold, and rejects more", func() {
 		w := newEnv(GinkgoTB(), cp)
-		w.mocks()
+		w.startMockDeployer()
 		secret := types.NamespacedName{Namespace: w.Namespace, Name: "out-export"}
-		export := func(size int) string { return mockConfig(`"export":"` + strings.Repeat("x", size) + `"`) }
-		succeeded(w.deploy("out", export(mebibyte-2)))
+		export := func(size int) string { return newMockConfig(`"export":"` + strings.Repeat("x", size) + `"`) }
+		expectSucceeded(w.createAndRun("out", export(mebibyte-2)))
 		Expect(w.Client.Get(w.Context(), secret, &corev1.Secret{})).To(Succeed())
-		refused(w.update("out", export(mebibyte)), "more than the 1048576 that a Secret can hold")
+		expectConfigError(w.update("out", export(mebibyte)), "more than the 1048576 that a Secret can hold")
 		stored := &corev1.Secret{}
 		Expect(w.Client.Get(w.Context(), secret, stored)).To(Succeed())
 		Expect(stored.Data["config"]).To(HaveLen(mebibyte), "the last valid export is kept")
@@ -102,17 +102,17 @@ var _ = Describe("Size limits of the mock deployer", func() {
 
 	It("stores a provider status that fits, and ends the job of a larger one", func() {
 		w := newEnv(GinkgoTB(), cp)
-		w.mocks()
+		w.startMockDeployer()
 		status := func(size int) string {
-			return mockConfig(`"providerStatus":{"apiVersion":"v1","kind":"S","text":"` + strings.Repeat("x", size) + `"}`)
+			return newMockConfig(`"providerStatus":{"apiVersion":"v1","kind":"S","text":"` + strings.Repeat("x", size) + `"}`)
 		}
-		di := w.deploy("state", status(400<<10))
-		succeeded(di)
+		di := w.createAndRun("state", status(400<<10))
+		expectSucceeded(di)
 		AddReportEntry("size", fmt.Sprintf("item %d bytes", sizeOf(w, di)))
 		di = w.update("state", status(1000<<10)) // twice this size exceeds the limit of the API server
-		refused(di, "large")
+		expectConfigError(di, "large")
 		Expect(di.Status.ProviderStatus.Raw).To(HaveLen(len(`{"apiVersion":"v1","kind":"S","text":""}`)+400<<10), "the last valid status is kept")
-		refused(w.update("state", status(mebibyte)), "spec.config.providerStatus")
+		expectConfigError(w.update("state", status(mebibyte)), "spec.config.providerStatus")
 		w.remove("state")
 	})
 })

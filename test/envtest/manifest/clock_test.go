@@ -25,7 +25,7 @@ const flooded = 4 * time.Second
 // mostRuns is the maximum number of runs in this time, with a reserve for a slow machine.
 const mostRuns = 8
 
-var _ = Describe("Pace of the manifest deployer", func() {
+var _ = Describe("Frequency of runs of the manifest deployer", func() {
 	for name, job := range map[string]bool{"in the background": false, "in a job": true} {
 		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID)
@@ -33,28 +33,28 @@ var _ = Describe("Pace of the manifest deployer", func() {
 			args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
 			w.Start(args)
 			schedule := map[string]any{"continuousReconcile": map[string]any{"every": "1s"}}
-			w.Deploy(ctx, "item", config(schedule, w.configMap("a", map[string]string{"key": "1"}), w.configMap("b", map[string]string{"key": "1"})))
-			w.AwaitQuiet(ctx)
+			w.CreateAndRun(ctx, "item", config(schedule, w.configMap("a", map[string]string{"key": "1"}), w.configMap("b", map[string]string{"key": "1"})))
+			w.WaitUntilQuiet(ctx)
 
-			w.ExceedQuota("a")
+			w.SetQuotaExceeded("a")
 			before := w.Counter.Snapshot()
 			Expect(w.Client.Delete(ctx, w.Read(ctx, "a"))).To(Succeed())
 			if job {
 				_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 				Expect(err).NotTo(HaveOccurred())
 			}
-			changes := w.Flood(ctx, "b", flooded, func() {
+			changes := w.UpdateRepeatedly(ctx, "b", flooded, func() {
 				b := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "b"}}
 				drift := client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"2"}}`))
 				Expect(w.Client.Patch(ctx, b, drift, client.FieldOwner("kubectl-edit"))).To(Succeed())
 			})
-			_, writes := w.Spent(before)
+			_, writes := w.GetRequestCounts(before)
 			GinkgoWriter.Println(2*changes, "changes led to", writes, "writes")
 			Expect(writes).To(BeNumerically("<=", 2*mostRuns))
 			Expect(writes).To(BeNumerically(">=", 3))
 
 			By("removing the cause of the failure")
-			w.ExceedQuota("")
+			w.SetQuotaExceeded("")
 			Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
 		}, SpecTimeout(5*time.Minute))
 	}
@@ -65,18 +65,18 @@ var _ = Describe("Pace of the manifest deployer", func() {
 		for _, name := range []string{"a", "b", "c", "d"} {
 			manifests = append(manifests, w.configMap(name, map[string]string{"key": "1"}))
 		}
-		w.Deploy(ctx, "item", config(nil, manifests...))
-		w.AwaitQuiet(ctx)
+		w.CreateAndRun(ctx, "item", config(nil, manifests...))
+		w.WaitUntilQuiet(ctx)
 		before := w.Counter.Snapshot()
 		for _, name := range []string{"a", "b", "c", "d"} {
-			w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["key"] = "2" })
+			w.UpdateConfigMap(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["key"] = "2" })
 		}
 		Eventually(func(g Gomega) {
 			for _, name := range []string{"a", "b", "c", "d"} {
 				g.Expect(w.Data(ctx, name)(g).Data).To(HaveKeyWithValue("key", "1"))
 			}
 		}).WithTimeout(patience).Should(Succeed(), "the last change is corrected, too")
-		_, writes := w.Spent(before)
+		_, writes := w.GetRequestCounts(before)
 		Expect(writes).To(Equal(4))
 	}, SpecTimeout(5*time.Minute))
 })

@@ -18,12 +18,12 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// limited returns the kubeconfig of a user. This user has only the given verbs, for ConfigMaps in the namespace of the
-// world.
-func (w *env) limited(ctx context.Context, verbs ...string) []byte {
+// newLimitedKubeconfig returns the kubeconfig of a user. This user has only the given verbs, for ConfigMaps in the
+// namespace of the world.
+func (w *env) newLimitedKubeconfig(ctx context.Context, verbs ...string) []byte {
 	GinkgoHelper()
-	world.Grant(ctx, cp.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
-	user, err := cp.User(w.Namespace)
+	world.GrantRules(ctx, cp.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
+	user, err := cp.AddUser(w.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	out := clientcmdapi.NewConfig()
 	out.CurrentContext = "limited"
@@ -38,7 +38,7 @@ func (w *env) limited(ctx context.Context, verbs ...string) []byte {
 var _ = Describe("Status of an item with manifests", func() {
 	It("the condition DriftDetection explains why changes by other clients are not detected", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "create", "patch", "delete"))
+		w.CreateTarget(ctx, "limited", w.newLimitedKubeconfig(ctx, "get", "create", "patch", "delete"))
 		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
 		di := w.Finished(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
@@ -52,17 +52,17 @@ var _ = Describe("Status of an item with manifests", func() {
 
 	It("the error names the missing right, and the item succeeds after this right is granted", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "list", "watch", "create"))
+		w.CreateTarget(ctx, "limited", w.newLimitedKubeconfig(ctx, "get", "list", "watch", "create"))
 		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
 		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message",
 			And(ContainSubstring("ConfigMap "+w.Namespace+"/cm-0"), ContainSubstring("cannot patch")))))
-		world.Grant(ctx, cp.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"patch"}})
+		world.GrantRules(ctx, cp.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"patch"}})
 		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(5*time.Minute))
 
 	It("an invalid configuration is reported with the unknown field, and the item can still be deleted [H-29]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		di := w.Update(ctx, "item", config(map[string]any{"deleteTimeOut": "1m"}, w.configMaps(1, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.config: unknown field "deleteTimeOut"`))
@@ -80,7 +80,7 @@ var _ = Describe("Status of an item with manifests", func() {
 			cm["immutable"] = true
 			return cm
 		}
-		w.Deploy(ctx, "item", config(nil, frozen("a")))
+		w.CreateAndRun(ctx, "item", config(nil, frozen("a")))
 		di := w.Update(ctx, "item", config(nil, frozen("b")))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.Namespace + "/frozen: .data.key: "))

@@ -22,23 +22,23 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// deny installs a webhook that denies deletions with the given code and text. The returned function removes the
+// denyDeletion installs a webhook that denies deletions with the given code and text. The returned function removes the
 // webhook.
-func (w *env) deny(code int, reason string) (allow func()) {
+func (w *env) denyDeletion(code int, reason string) (allow func()) {
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"admission webhook \"guard.example.com\" denied the request: not on Fridays"}`, code, reason)
-	w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
+	w.Counter.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 		func(req *http.Request) (*http.Response, error) {
 			return &http.Response{
 				StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": []string{"application/json"}},
 				Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
 			}, nil
 		}))
-	return func() { w.Counter.Inject(nil) }
+	return func() { w.Counter.SetInjector(nil) }
 }
 
-// denyByPolicy installs an admission policy that denies deletions in the namespace. The returned function removes the
-// policy.
-func (w *env) denyByPolicy(ctx context.Context) (allow func()) {
+// denyDeletionByPolicy installs an admission policy that denies deletions in the namespace. The returned function
+// removes the policy.
+func (w *env) denyDeletionByPolicy(ctx context.Context) (allow func()) {
 	GinkgoHelper()
 	name := "no-deletes-" + w.Namespace
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -71,17 +71,17 @@ func (w *env) denyByPolicy(ctx context.Context) (allow func()) {
 
 // denials contains different ways to deny deletions. The keys are the names of these ways.
 var denials = map[string]func(context.Context, *env) (allow func()){
-	"a webhook without a code": func(_ context.Context, w *env) func() { return w.deny(http.StatusBadRequest, "") },
-	"a webhook that forbids":   func(_ context.Context, w *env) func() { return w.deny(http.StatusForbidden, "Forbidden") },
+	"a webhook without a code": func(_ context.Context, w *env) func() { return w.denyDeletion(http.StatusBadRequest, "") },
+	"a webhook that forbids":   func(_ context.Context, w *env) func() { return w.denyDeletion(http.StatusForbidden, "Forbidden") },
 	"a webhook that is broken": func(_ context.Context, w *env) func() {
-		return w.deny(http.StatusInternalServerError, "InternalError")
+		return w.denyDeletion(http.StatusInternalServerError, "InternalError")
 	},
-	"an admission policy":       func(ctx context.Context, w *env) func() { return w.denyByPolicy(ctx) },
-	"a webhook with a conflict": func(_ context.Context, w *env) func() { return w.deny(http.StatusConflict, "Conflict") },
+	"an admission policy":       func(ctx context.Context, w *env) func() { return w.denyDeletionByPolicy(ctx) },
+	"a webhook with a conflict": func(_ context.Context, w *env) func() { return w.denyDeletion(http.StatusConflict, "Conflict") },
 }
 
-// complains waits until the item shows the reason why it makes no progress.
-func (w *env) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+// waitForWaitingReason waits until the item shows the reason why it makes no progress.
+func (w *env) waitForWaitingReason(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func(g Gomega) {
@@ -98,11 +98,11 @@ var _ = Describe("Denied deletions", func() {
 	for name, deny := range denials {
 		It("keeps an item and its inventory until its objects can be deleted: "+name, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
-			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			w.CreateAndRun(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
-			Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
-			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
-			di := w.complains(ctx, "item")
+			Expect(w.Landscaper.MarkForDeletion(ctx, w.Key("item"))).To(Succeed())
+			Expect(w.Landscaper.TriggerWithJobID(ctx, w.Key("item"), jobID)).To(Succeed())
+			di := w.waitForWaitingReason(ctx, "item")
 			Expect(di.Finalizers).NotTo(BeEmpty())
 			Expect(contract.IsFinal(di.Status.Phase)).To(BeFalse(), "phase %s: another configuration would not help", di.Status.Phase)
 			Expect(w.inventory(ctx, "item")).To(HaveLen(3))
@@ -116,30 +116,30 @@ var _ = Describe("Denied deletions", func() {
 			}).Should(Succeed())
 
 			allow()
-			Expect(job{}.end(ctx, w)).To(Succeed())
+			Expect(job{}.waitUntilEnded(ctx, w)).To(Succeed())
 			job{gone: []string{"cm-0", "cm-1", "cm-2"}}.check(ctx, w, di)
 		}, SpecTimeout(8*time.Minute))
 
 		It("keeps a pruned object in the inventory until it can be deleted: "+name, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
-			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			w.CreateAndRun(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
 			Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, w.configMaps(2, "b")...))).To(Succeed())
-			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), "first")).To(Succeed())
-			di := w.complains(ctx, "item")
+			Expect(w.Landscaper.TriggerWithJobID(ctx, w.Key("item"), "first")).To(Succeed())
+			di := w.waitForWaitingReason(ctx, "item")
 			Expect(di.Status.JobIDFinished).NotTo(Equal("first"))
 			Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "b"), "all other objects are updated")
 
 			By("changing the item during the wait")
 			last := job{after: w.configMaps(1, "c"), gone: []string{"cm-1", "cm-2"}}
 			Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, last.after...))).To(Succeed())
-			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
+			Expect(w.Landscaper.TriggerWithJobID(ctx, w.Key("item"), jobID)).To(Succeed())
 			Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "c")))
-			w.complains(ctx, "item")
+			w.waitForWaitingReason(ctx, "item")
 			Expect(w.inventory(ctx, "item")).To(HaveLen(3))
 
 			allow()
-			Expect(last.end(ctx, w)).To(Succeed())
+			Expect(last.waitUntilEnded(ctx, w)).To(Succeed())
 			last.check(ctx, w, di)
 		}, SpecTimeout(8*time.Minute))
 	}

@@ -25,13 +25,13 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/managed"
 	"github.com/deployerkit/deployerkit/observe"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
-	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// notes returns a function for Eventually that reads the texts of all events with the given reason.
-func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
+// listEvents returns a function for Eventually that reads the texts of all events with the given reason.
+func (w *env) listEvents(ctx context.Context, reason string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}
 		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
@@ -45,16 +45,16 @@ func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
 	}
 }
 
-// editAs sets the value "key" of a ConfigMap under a field manager.
-func (w *env) editAs(ctx context.Context, manager, name, value string) {
+// updateAsManager sets the value "key" of a ConfigMap under a field manager.
+func (w *env) updateAsManager(ctx context.Context, manager, name, value string) {
 	GinkgoHelper()
 	cm := w.Read(ctx, name)
 	cm.Data["key"] = value
 	Expect(w.Client.Update(ctx, cm, client.FieldOwner(manager))).To(Succeed())
 }
 
-// heals waits until the deployer has restored the value of a ConfigMap.
-func (w *env) heals(ctx context.Context, name, value string) {
+// waitUntilCorrected waits until the deployer has restored the value of a ConfigMap.
+func (w *env) waitUntilCorrected(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", value)), name)
 }
@@ -62,30 +62,30 @@ func (w *env) heals(ctx context.Context, name, value string) {
 var _ = Describe("Drift correction", func() {
 	It("ignores drift while an annotation of the item disables the correction, and corrects it afterwards [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		Expect(w.Landscaper.SetAnnotations(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
 		Eventually(func(g Gomega) {
 			di := &lsv1alpha1.DeployItem{}
 			g.Expect(w.Manager.GetClient().Get(ctx, w.Key("item"), di)).To(Succeed())
 			g.Expect(di.Annotations).To(HaveKeyWithValue(continuousreconcile.ActiveAnnotation, "false"), "the deployer has received the change")
 		}).WithTimeout(patience).Should(Succeed())
 		before := w.Counter.Snapshot()
-		w.editAs(ctx, "kubectl-edit", "cm-1", "by hand")
-		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(2 * time.Second).Should(BeZero())
-		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: ""})).To(Succeed())
-		w.heals(ctx, "cm-1", "a")
-		_, writes := w.Spent(before)
+		w.updateAsManager(ctx, "kubectl-edit", "cm-1", "by hand")
+		Consistently(func() int { _, writes := w.GetRequestCounts(before); return writes }).WithTimeout(2 * time.Second).Should(BeZero())
+		Expect(w.Landscaper.SetAnnotations(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: ""})).To(Succeed())
+		w.waitUntilCorrected(ctx, "cm-1", "a")
+		_, writes := w.GetRequestCounts(before)
 		Expect(writes).To(Equal(1), "requests: %s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(5*time.Minute))
 
 	It("reports drift in events that name the object, the field manager and the field", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		w.editAs(ctx, "kubectl-edit", "cm-0", "by hand")
-		w.heals(ctx, "cm-0", "a")
-		w.editAs(ctx, "some-controller", "cm-1", "by a machine")
-		w.heals(ctx, "cm-1", "a")
-		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ConsistOf(
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		w.updateAsManager(ctx, "kubectl-edit", "cm-0", "by hand")
+		w.waitUntilCorrected(ctx, "cm-0", "a")
+		w.updateAsManager(ctx, "some-controller", "cm-1", "by a machine")
+		w.waitUntilCorrected(ctx, "cm-1", "a")
+		Eventually(w.listEvents(ctx, "Drift")).WithTimeout(patience).Should(ConsistOf(
 			"Normal item: configmaps "+w.Namespace+"/cm-0: changed by kubectl-edit (data.key)",
 			"Normal item: configmaps "+w.Namespace+"/cm-1: changed by some-controller (data.key)",
 		))
@@ -93,56 +93,56 @@ var _ = Describe("Drift correction", func() {
 
 	It("restores objects that were deleted, and ownership labels that were removed", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Expect(w.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(w.Namespace), client.HasLabels{ownership.LabelItem})).To(Succeed())
 		for _, name := range []string{"cm-0", "cm-1", "cm-2"} {
-			w.heals(ctx, name, "a")
+			w.waitUntilCorrected(ctx, name, "a")
 		}
-		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(": gone")))
+		Eventually(w.listEvents(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(": gone")))
 		// Edit the ConfigMaps one after the other, because a run that is in progress corrects more drift without
 		// another event.
 		for _, name := range []string{"cm-0", "cm-1", "cm-2"} {
 			uid := w.Read(ctx, name).UID
 			Expect(w.Client.Delete(ctx, w.Read(ctx, name))).To(Succeed())
 			Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
-			Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(name+": gone")), "each object has its own event")
+			Eventually(w.listEvents(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(name+": gone")), "each object has its own event")
 		}
-		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Labels = nil })
+		w.UpdateConfigMap(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Labels = nil })
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)))
 		before := w.Counter.Snapshot()
-		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
+		Consistently(func() int { _, writes := w.GetRequestCounts(before); return writes }).Should(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
 	It("slows down and reports a fight with another client, and still ends the next job", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Fights = observe.FightOptions{FirstDelay: 30 * time.Second}
 		w.start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		before := w.Counter.Snapshot()
-		w.fight(ctx, "cm-0")
-		writes := func() int { _, writes := w.Spent(before); return writes }
+		w.startFight(ctx, "cm-0")
+		writes := func() int { _, writes := w.GetRequestCounts(before); return writes }
 		Eventually(writes).WithTimeout(patience).Should(Equal(2))
 		Consistently(writes).WithTimeout(4*time.Second).Should(Equal(2), "the third correction is delayed")
 
 		By("editing another object, which is corrected at once and alone")
-		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "theirs" })
+		w.UpdateConfigMap(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "theirs" })
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		Expect(writes()).To(Equal(3))
 
 		By("running a job during the fight")
 		started := time.Now()
-		w.Again(ctx, "item")
+		w.RunAgain(ctx, "item")
 		Expect(time.Since(started)).To(BeNumerically("<", 15*time.Second))
-		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(And(
+		Eventually(w.listEvents(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(And(
 			HavePrefix("Warning item: configmaps "+w.Namespace+"/cm-0"), ContainSubstring("a fight with fighter about data.key"))))
 
 		By("waiting after the job")
 		now := w.Counter.Snapshot()
-		Consistently(func() int { _, writes := w.Spent(now); return writes }).WithTimeout(3*time.Second).
+		Consistently(func() int { _, writes := w.GetRequestCounts(now); return writes }).WithTimeout(3*time.Second).
 			Should(BeNumerically("<=", 1), "there is no hot loop after the job either")
 	}, SpecTimeout(5*time.Minute))
 
-	It("corrects 50 random fights of 8 s within the announced delay, with one write per object and 4 s [F23, F24]", world.Slow, func(ctx SpecContext) {
+	It("ends 50 random fights within the announced delay, and writes each object at most once in 4 s [F23, F24]", world.Slow, func(ctx SpecContext) {
 		const (
 			objects = 50
 			delay   = 4 * time.Second
@@ -152,11 +152,11 @@ var _ = Describe("Drift correction", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Fights = observe.FightOptions{FirstDelay: delay, MaxDelay: delay}
 		w.start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(objects, "a")...))
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(objects, "a")...))
 		ours := w.recordWrites()
-		ended := w.fightAtRandom(ctx, objects, 8*time.Second)
+		ended := w.runRandomFights(ctx, objects, 8*time.Second)
 		for name := range ended {
-			w.heals(ctx, name, "a")
+			w.waitUntilCorrected(ctx, name, "a")
 		}
 		for name, end := range ended {
 			writes := ours(name)
@@ -165,41 +165,41 @@ var _ = Describe("Drift correction", func() {
 			}
 			Expect(writes[len(writes)-1]).To(BeTemporally("<", end.Add(delay+margin)), name)
 		}
-		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
+		Expect(w.listEvents(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
 	}, SpecTimeout(5*time.Minute))
 
 	It("writes an object that an admission policy changes back once per strategy [F24]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.RewriteKeys(ctx)
 		w.start()
-		writes := func() int { return w.writesTo("configmaps") }
+		writes := func() int { return w.sumWritesTo("configmaps") }
 		for _, strategy := range strategies {
 			name := nameOf(strategy)
-			di := w.Deploy(ctx, name, config(map[string]any{"updateStrategy": strategy}, w.configMap(name, map[string]string{"key": "a"})))
+			di := w.CreateAndRun(ctx, name, config(map[string]any{"updateStrategy": strategy}, w.configMap(name, map[string]string{"key": "a"})))
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded), strategy)
 		}
 		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(len(strategies)), func() string { return w.Counter.Snapshot().String() })
 
 		By("writing as another client")
 		for _, strategy := range strategies {
-			w.Edit(ctx, nameOf(strategy), func(cm *corev1.ConfigMap) { cm.Data["seen"] = "theirs" }) // the policy also replaces the value of "key"
-			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
+			w.UpdateConfigMap(ctx, nameOf(strategy), func(cm *corev1.ConfigMap) { cm.Data["seen"] = "theirs" }) // the policy also replaces the value of "key"
+			Expect(w.RunAgain(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
 		}
 		corrected := writes()
 		Expect(corrected).To(BeNumerically("<=", 2*len(strategies)), "requests: %s", w.Counter.Snapshot())
 		for _, strategy := range strategies {
-			Expect(w.Again(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
+			Expect(w.RunAgain(ctx, nameOf(strategy)).Status.Phase).To(Equal(phases.Succeeded), strategy)
 			Expect(w.Read(ctx, nameOf(strategy)).Data["key"]).To(HavePrefix("rewritten"), strategy)
-			Expect(w.Condition(ctx, nameOf(strategy), upkeep.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil(), strategy)
+			Expect(w.Condition(ctx, nameOf(strategy), managed.ConditionContested)(NewWithT(GinkgoTB()))).To(BeNil(), strategy)
 		}
 		Consistently(writes).WithTimeout(2*time.Second).Should(Equal(corrected), func() string { return w.Counter.Snapshot().String() })
 	}, SpecTimeout(5*time.Minute))
 
 	It("corrects drift that occurs during a job within that job, or right after it", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
-		edited := sync.OnceFunc(func() { w.editAs(ctx, "kubectl-edit", "cm-0", "by hand") })
-		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(4, "a")...))
+		edited := sync.OnceFunc(func() { w.updateAsManager(ctx, "kubectl-edit", "cm-0", "by hand") })
+		w.Counter.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
 			func(*http.Request) (*http.Response, error) {
 				defer GinkgoRecover()
 				Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).ShouldNot(HaveField("Data", HaveKeyWithValue("key", "a")))
@@ -208,7 +208,7 @@ var _ = Describe("Drift correction", func() {
 			}))
 		di := w.Update(ctx, "item", config(nil, w.configMaps(4, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
-		w.heals(ctx, "cm-0", "b")
+		w.waitUntilCorrected(ctx, "cm-0", "b")
 
 		By("starting a job that waits")
 		missing := map[string]any{"custom": []any{map[string]any{
@@ -216,17 +216,17 @@ var _ = Describe("Drift correction", func() {
 			"requirements": []any{map[string]any{"jsonPath": "data.key", "operator": "exists"}},
 		}}}
 		Expect(w.Landscaper.Update(ctx, w.Key("item"), config(map[string]any{"readinessChecks": missing}, w.configMaps(4, "c")...))).To(Succeed())
-		Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
-		w.heals(ctx, "cm-3", "c")
-		w.editAs(ctx, "kubectl-edit", "cm-1", "by hand")
-		w.heals(ctx, "cm-1", "c")
+		Expect(w.Landscaper.TriggerWithJobID(ctx, w.Key("item"), jobID)).To(Succeed())
+		w.waitUntilCorrected(ctx, "cm-3", "c")
+		w.updateAsManager(ctx, "kubectl-edit", "cm-1", "by hand")
+		w.waitUntilCorrected(ctx, "cm-1", "c")
 		waiting, err := w.Landscaper.Get(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(waiting.Status.JobIDFinished).NotTo(Equal(jobID))
 		goOn := &corev1.ConfigMap{Data: map[string]string{"key": "go"}}
 		goOn.Namespace, goOn.Name = w.Namespace, "go"
 		Expect(w.Client.Create(ctx, goOn)).To(Succeed())
-		Expect(job{after: []any{}}.end(ctx, w)).To(Succeed())
+		Expect(job{after: []any{}}.waitUntilEnded(ctx, w)).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
 	It("corrects drift that no watch detects in a scheduled run, which reads all objects [L3]", world.Slow, func(ctx SpecContext) {
@@ -234,7 +234,7 @@ var _ = Describe("Drift correction", func() {
 		more := map[string]any{
 			"continuousReconcile": map[string]any{"every": "5s"}, "readinessChecks": map[string]any{"disableDefault": true},
 		}
-		w.Deploy(ctx, "item", config(more, w.deployment("app", "first", "second")))
+		w.CreateAndRun(ctx, "item", config(more, w.deployment("app", "first", "second")))
 		names := func(g Gomega) []string {
 			app := &appsv1.Deployment{}
 			g.Expect(w.Client.Get(ctx, w.Key("app"), app)).To(Succeed())
@@ -251,13 +251,13 @@ var _ = Describe("Drift correction", func() {
 			`{"name":"second","value":"x"},{"name":"first","value":"x"}]}]`
 		Expect(w.Client.Patch(ctx, app, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
 		Expect(names(NewGomega(Fail))).To(Equal([]string{"second", "first"}))
-		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(time.Second).Should(BeZero(), "the order of a list is a blind spot")
+		Consistently(func() int { _, writes := w.GetRequestCounts(before); return writes }).WithTimeout(time.Second).Should(BeZero(), "the order of a list is a blind spot")
 		Eventually(names).WithTimeout(patience).Should(Equal([]string{"first", "second"}))
 	}, SpecTimeout(5*time.Minute))
 })
 
-// fight changes a ConfigMap again after each correction, until the spec ends.
-func (w *env) fight(ctx context.Context, name string) {
+// startFight changes a ConfigMap again after each correction, until the spec ends.
+func (w *env) startFight(ctx context.Context, name string) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -282,10 +282,10 @@ func (w *env) fight(ctx context.Context, name string) {
 	DeferCleanup(func() { cancel(); running.Wait() })
 }
 
-// fightAtRandom starts one writer for each of n ConfigMaps. Each writer begins at a random moment within as much time as
-// a fight lasts, and changes its ConfigMap at random times. fightAtRandom returns when all writers have ended. The
+// runRandomFights starts one writer for each of n ConfigMaps. Each writer begins at a random moment within as much time
+// as a fight lasts, and changes its ConfigMap at random times. runRandomFights returns when all writers have ended. The
 // result contains the time of the last write by the name of the ConfigMap.
-func (w *env) fightAtRandom(ctx context.Context, n int, lasting time.Duration) map[string]time.Time {
+func (w *env) runRandomFights(ctx context.Context, n int, lasting time.Duration) map[string]time.Time {
 	GinkgoHelper()
 	ended := map[string]time.Time{}
 	var mu sync.Mutex
@@ -318,7 +318,7 @@ func (w *env) fightAtRandom(ctx context.Context, n int, lasting time.Duration) m
 func (w *env) recordWrites() func(name string) []time.Time {
 	times := map[string][]time.Time{}
 	var mu sync.Mutex
-	w.Counter.Inject(func(req *http.Request) (*http.Response, error) {
+	w.Counter.SetInjector(func(req *http.Request) (*http.Response, error) {
 		r, ok := faultnet.RequestOf(req)
 		if ok && r.Resource == "configmaps" && slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb) {
 			mu.Lock()
@@ -354,7 +354,7 @@ func (w *env) deployment(name string, variables ...string) map[string]any {
 var _ = Describe("Ownership conflicts", func() {
 	It("refuses an object that another item owns with an error that names this item, and leaves the object unchanged", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "first", config(nil, w.configMap("cm-0", map[string]string{"key": "first"})))
+		w.CreateAndRun(ctx, "first", config(nil, w.configMap("cm-0", map[string]string{"key": "first"})))
 		before := w.Read(ctx, "cm-0")
 		w.Create(ctx, "second", config(nil, w.configMap("cm-0", map[string]string{"key": "second"}), w.configMap("cm-1", map[string]string{"key": "second"})))
 		Eventually(func(g Gomega) *lsv1alpha1.Error {
@@ -372,18 +372,18 @@ var _ = Describe("Ownership conflicts", func() {
 
 	It("takes over the objects of an earlier item with the same name", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "a", "old": "a"}), w.configMap("cm-1", map[string]string{"key": "a"})))
+		w.CreateAndRun(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "a", "old": "a"}), w.configMap("cm-1", map[string]string{"key": "a"})))
 		uid := w.Read(ctx, "cm-0").UID
-		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed())
+		Expect(w.Landscaper.SetAnnotations(ctx, w.Key("item"), map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed())
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 
-		di := w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "b"}), w.configMap("cm-1", map[string]string{"key": "a"})))
+		di := w.CreateAndRun(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "b"}), w.configMap("cm-1", map[string]string{"key": "a"})))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 		cm := w.Read(ctx, "cm-0")
 		Expect(cm.UID).To(Equal(uid))
 		Expect(cm.Data).To(Equal(map[string]string{"key": "b"}), "a value of the earlier configuration is removed")
 		Expect(cm.Labels).To(HaveKeyWithValue(ownership.LabelItem, string(di.UID)))
-		Eventually(w.notes(ctx, "TakenOver")).WithTimeout(patience).Should(ConsistOf(ContainSubstring("cm-0"), ContainSubstring("cm-1")))
+		Eventually(w.listEvents(ctx, "TakenOver")).WithTimeout(patience).Should(ConsistOf(ContainSubstring("cm-0"), ContainSubstring("cm-1")))
 
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())

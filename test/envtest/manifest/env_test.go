@@ -47,8 +47,7 @@ func (w *env) start() *env {
 	return w
 }
 
-// config returns a configuration with the given manifests. The parameter `more` contains further fields of the
-// configuration.
+// config returns a configuration with the given manifests and the further fields in more.
 func config(more map[string]any, manifests ...any) map[string]any {
 	entries := []any{}
 	for _, m := range manifests {

@@ -16,10 +16,10 @@ import (
 	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
-// says waits until the condition of an item shows the given reason for waiting.
-func (w *env) says(ctx context.Context, name, reason string) {
+// waitForReason waits until the condition of an item shows the given reason for waiting.
+func (w *env) waitForReason(ctx context.Context, name, reason string) {
 	GinkgoHelper()
-	Eventually(w.item(ctx, name)).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring(reason)))
+	Eventually(w.item(ctx, name)).WithTimeout(patience).Should(WithTransform(getWaitingReason, ContainSubstring(reason)))
 }
 
 // namespace creates another namespace, which the examples call demo-NAME.
@@ -33,15 +33,15 @@ func (w *env) namespace(ctx context.Context, name string) string {
 var _ = Describe("Examples of readiness checks", func() {
 	It("disableDefault switches off the default check [D12]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.succeed(ctx, "not-checked")
+		w.runSuccessfully(ctx, "not-checked")
 		w.remove(ctx, "not-checked")
 	}, SpecTimeout(5*time.Minute))
 
 	It("the status and the timeout error name the object that is not ready, and other items run meanwhile [D12, H-24]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.begin(ctx, "readiness-timeout")
+		w.createExample(ctx, "readiness-timeout")
 		reason := "Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"
-		w.says(ctx, "readiness-timeout", reason)
+		w.waitForReason(ctx, "readiness-timeout", reason)
 		Eventually(w.item(ctx, "readiness-timeout")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		last := w.item(ctx, "readiness-timeout")(NewGomega(Fail)).Status.LastError
 		Expect(last.Message).To(And(ContainSubstring("not done within 2s"), ContainSubstring(reason)))
@@ -51,14 +51,14 @@ var _ = Describe("Examples of readiness checks", func() {
 
 	It("custom checks read fields of objects, also of objects that the item does not own [D13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.begin(ctx, "custom-checks")
-		w.says(ctx, "custom-checks", `check "database is up": ConfigMap `+w.Namespace+`/database: .data.phase does not exist`)
-		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Down"} })
-		w.says(ctx, "custom-checks", `.data.phase is "Down", want ["Up" "Idle"]`)
-		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up", "error": "x"} })
-		w.says(ctx, "custom-checks", ".data.error exists")
-		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up"} })
-		w.says(ctx, "custom-checks", `check "all shards are open": no ConfigMap has the labels shard-of=`+w.Namespace+"-database")
+		w.createExample(ctx, "custom-checks")
+		w.waitForReason(ctx, "custom-checks", `check "database is up": ConfigMap `+w.Namespace+`/database: .data.phase does not exist`)
+		w.UpdateConfigMap(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Down"} })
+		w.waitForReason(ctx, "custom-checks", `.data.phase is "Down", want ["Up" "Idle"]`)
+		w.UpdateConfigMap(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up", "error": "x"} })
+		w.waitForReason(ctx, "custom-checks", ".data.error exists")
+		w.UpdateConfigMap(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up"} })
+		w.waitForReason(ctx, "custom-checks", `check "all shards are open": no ConfigMap has the labels shard-of=`+w.Namespace+"-database")
 
 		shard := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(ctx, "shards"), Name: "one"}}
 		shard.Labels, shard.Data = map[string]string{"shard-of": w.Namespace + "-database"}, map[string]string{"state": "open"}
@@ -68,15 +68,15 @@ var _ = Describe("Examples of readiness checks", func() {
 
 	It("custom checks support all operators [D13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.succeed(ctx, "operators")
+		w.runSuccessfully(ctx, "operators")
 	}, SpecTimeout(5*time.Minute))
 
 	It("custom checks read objects of another target [D13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
-		w.begin(ctx, "check-elsewhere")
-		w.says(ctx, "check-elsewhere", `check "gate is open": ConfigMap `+w.Namespace+"-second/gate: does not exist")
-		w.gate(ctx)
+		w.createExample(ctx, "check-elsewhere")
+		w.waitForReason(ctx, "check-elsewhere", `check "gate is open": ConfigMap `+w.Namespace+"-second/gate: does not exist")
+		w.createGate(ctx)
 		Expect(w.Finished(ctx, "check-elsewhere").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(5*time.Minute))
 
@@ -85,20 +85,20 @@ var _ = Describe("Examples of readiness checks", func() {
 		w.workers = 1
 		w.start()
 		for _, name := range []string{"custom-checks", "check-elsewhere"} {
-			di := w.example(name)
+			di := w.readExample(name)
 			di.Spec.Target.Name = "cluster"
 			Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
 		}
-		w.says(ctx, "custom-checks", "does not exist")
+		w.waitForReason(ctx, "custom-checks", "does not exist")
 		before := time.Now()
-		w.succeed(ctx, "operators")
-		Expect(time.Since(before)).To(BeNumerically("<", testtime.Stretch(5*time.Second)))
+		w.runSuccessfully(ctx, "operators")
+		Expect(time.Since(before)).To(BeNumerically("<", testtime.ScaleTimeout(5*time.Second)))
 		Expect(w.item(ctx, "custom-checks")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
 	}, SpecTimeout(5*time.Minute))
 })
 
-// gate creates the object that two examples check in another target.
-func (w *env) gate(ctx context.Context) {
+// createGate creates the object that two examples check in another target.
+func (w *env) createGate(ctx context.Context) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(ctx, "second"), Name: "gate"}, Data: map[string]string{"open": "yes"}}
 	Expect(w.Client.Create(ctx, cm)).To(Succeed())

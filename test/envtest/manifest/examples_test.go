@@ -29,8 +29,8 @@ import (
 // demo matches the namespace of the examples. A spec replaces this namespace with the namespace of its world.
 var demo = regexp.MustCompile(`\bdemo\b`)
 
-// example reads a deploy item from examples/manifest-deployer, and changes it for the namespace of the world.
-func (w *env) example(name string) *lsv1alpha1.DeployItem {
+// readExample reads a deploy item from examples/manifest-deployer, and changes it for the namespace of the world.
+func (w *env) readExample(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	files, err := fs.Glob(manifestdeployer.Files, "*.yaml")
 	Expect(err).NotTo(HaveOccurred())
@@ -50,21 +50,21 @@ func (w *env) example(name string) *lsv1alpha1.DeployItem {
 	return nil
 }
 
-// begin creates the item of an example and requests its first run, without waiting.
-func (w *env) begin(ctx context.Context, name string) {
+// createExample creates the item of an example and requests its first run, without waiting.
+func (w *env) createExample(ctx context.Context, name string) {
 	GinkgoHelper()
-	Expect(w.Landscaper.Deploy(ctx, w.example(name))).To(Succeed())
+	Expect(w.Landscaper.Deploy(ctx, w.readExample(name))).To(Succeed())
 }
 
 // run deploys an example and waits until its first run has ended.
 func (w *env) run(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	w.begin(ctx, name)
+	w.createExample(ctx, name)
 	return w.Finished(ctx, name)
 }
 
-// succeed deploys an example and requires that its first run succeeds.
-func (w *env) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+// runSuccessfully deploys an example and requires that its first run succeeds.
+func (w *env) runSuccessfully(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.run(ctx, name)
 	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
@@ -77,26 +77,26 @@ func (w *env) remove(ctx context.Context, name string) {
 	Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
 }
 
-// theirs creates a ConfigMap that belongs to no item.
-func (w *env) theirs(ctx context.Context, name string, data map[string]string) {
+// createUnownedConfigMap creates a ConfigMap that belongs to no item.
+func (w *env) createUnownedConfigMap(ctx context.Context, name string, data map[string]string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Data: data}
 	Expect(w.Client.Create(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
 }
 
-// hold adds a finalizer to a ConfigMap. The method `release` removes the finalizer.
-func (w *env) hold(ctx context.Context, name string) {
+// addFinalizer adds a finalizer to a ConfigMap. The method `removeFinalizer` removes the finalizer.
+func (w *env) addFinalizer(ctx context.Context, name string) {
 	GinkgoHelper()
-	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
+	w.UpdateConfigMap(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
 }
 
-func (w *env) release(ctx context.Context, name string) {
+func (w *env) removeFinalizer(ctx context.Context, name string) {
 	GinkgoHelper()
-	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+	w.UpdateConfigMap(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 }
 
-// exists reports whether an object exists in the namespace of the world.
-func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
+// hasObject reports whether an object exists in the namespace of the world.
+func (w *env) hasObject(ctx context.Context, obj client.Object, name string) bool {
 	GinkgoHelper()
 	err := w.Client.Get(ctx, w.Key(name), obj)
 	Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
@@ -112,8 +112,8 @@ func (w *env) item(ctx context.Context, name string) func(Gomega) *lsv1alpha1.De
 	}
 }
 
-// waiting returns the reason why an item waits, or "" if it does not wait.
-func waiting(di *lsv1alpha1.DeployItem) string {
+// getWaitingReason returns the reason why an item waits, or "" if it does not wait.
+func getWaitingReason(di *lsv1alpha1.DeployItem) string {
 	if condition := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting); condition != nil {
 		return condition.Message
 	}
@@ -140,7 +140,7 @@ func (w *env) events(ctx context.Context, name string) func(Gomega) []string {
 func (w *env) record(verb string) func() []string {
 	var mu sync.Mutex
 	var order []string
-	w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool {
+	w.Counter.SetInjector(faultnet.When(func(r faultnet.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Verb == verb {
@@ -155,8 +155,8 @@ func (w *env) record(verb string) func() []string {
 	}
 }
 
-// exported reads the values in the export Secret of an item. It returns nil if the item has no such Secret.
-func (w *env) exported(ctx context.Context, di *lsv1alpha1.DeployItem) map[string]any {
+// readExport reads the values in the export Secret of an item. It returns nil if the item has no such Secret.
+func (w *env) readExport(ctx context.Context, di *lsv1alpha1.DeployItem) map[string]any {
 	GinkgoHelper()
 	if di.Status.ExportReference == nil {
 		return nil
@@ -169,10 +169,10 @@ func (w *env) exported(ctx context.Context, di *lsv1alpha1.DeployItem) map[strin
 	return values
 }
 
-// changed returns the configuration of an example in which one text is replaced by another text.
-func (w *env) changed(name, old, text string) map[string]any {
+// replaceText returns the configuration of an example in which one text is replaced by another text.
+func (w *env) replaceText(name, old, text string) map[string]any {
 	GinkgoHelper()
-	body, err := yaml.JSONToYAML(w.example(name).Spec.Configuration.Raw)
+	body, err := yaml.JSONToYAML(w.readExample(name).Spec.Configuration.Raw)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(body)).To(ContainSubstring(old))
 	out := map[string]any{}
@@ -194,8 +194,8 @@ func managedNames(di *lsv1alpha1.DeployItem) []string {
 	return names
 }
 
-// The function `without` returns a configuration without one of its fields.
-func without(config []byte, field string) map[string]any {
+// removeField returns a configuration without one of its fields.
+func removeField(config []byte, field string) map[string]any {
 	GinkgoHelper()
 	out := map[string]any{}
 	Expect(yaml.Unmarshal(config, &out)).To(Succeed())

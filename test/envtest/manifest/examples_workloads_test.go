@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// kubelet marks all Pods as running until the spec ends, because the control plane has no nodes.
-func kubelet(ctx context.Context, w *env) {
+// runKubelet marks all Pods as running until the spec ends, because the control plane has no nodes.
+func runKubelet(ctx context.Context, w *env) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})
 	Expect(err).NotTo(HaveOccurred())
@@ -50,13 +50,13 @@ var _ = Describe("Workloads with the controllers of Kubernetes", Ordered, func()
 
 	It("a workload is applied, waits with a reason until it is ready, is corrected, and is deleted [D12, L3]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.begin(ctx, "logging")
-		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring("Deployment.apps "+w.Namespace+"/logging: Available: 0/2")))
+		w.createExample(ctx, "logging")
+		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(getWaitingReason, ContainSubstring("Deployment.apps "+w.Namespace+"/logging: Available: 0/2")))
 		Expect(w.item(ctx, "logging")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
-		kubelet(ctx, w)
+		runKubelet(ctx, w)
 		di := w.Finished(ctx, "logging")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
-		Expect(waiting(di)).To(BeEmpty())
+		Expect(getWaitingReason(di)).To(BeEmpty())
 
 		live := &appsv1.Deployment{}
 		Expect(w.Client.Get(ctx, w.Key("logging"), live)).To(Succeed())
@@ -73,14 +73,14 @@ var _ = Describe("Workloads with the controllers of Kubernetes", Ordered, func()
 		Eventually(w.events(ctx, "logging")).WithTimeout(patience).Should(ContainElement(And(HavePrefix("Drift: "), ContainSubstring("kubectl-scale"))))
 
 		w.remove(ctx, "logging")
-		Expect(w.exists(ctx, &appsv1.Deployment{}, "logging")).To(BeFalse())
-		Expect(w.exists(ctx, &corev1.ConfigMap{}, "logging")).To(BeFalse())
+		Expect(w.hasObject(ctx, &appsv1.Deployment{}, "logging")).To(BeFalse())
+		Expect(w.hasObject(ctx, &corev1.ConfigMap{}, "logging")).To(BeFalse())
 	}, SpecTimeout(8*time.Minute))
 
 	It("objects are applied by stage and deleted in reverse, regardless of the order of the manifests [D15]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		applied := w.record("patch")
-		w.succeed(ctx, "stages")
+		w.runSuccessfully(ctx, "stages")
 		Expect(applied()).To(Equal([]string{"customresourcedefinitions", "namespaces", "clusterroles", "backups"}))
 		deleted := w.record("delete")
 		w.remove(ctx, "stages")

@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// definitionOf returns a CustomResourceDefinition with the status that old generators write.
-func definitionOf(kind string) map[string]any {
+// newDefinition returns a CustomResourceDefinition with the status that old generators write.
+func newDefinition(kind string) map[string]any {
 	plural := strings.ToLower(kind) + "s"
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	return map[string]any{
@@ -31,8 +31,8 @@ func definitionOf(kind string) map[string]any {
 	}
 }
 
-// report writes the status of an object as its controller.
-func (w *env) report(ctx context.Context, kind, name string) {
+// updateStatus writes the status of an object as its controller.
+func (w *env) updateStatus(ctx context.Context, kind, name string) {
 	GinkgoHelper()
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "fields.example.org/v1", "kind": kind}}
 	Eventually(func(g Gomega) {
@@ -51,15 +51,15 @@ var _ = Describe("Manifests with a status", func() {
 				"apiVersion": "fields.example.org/v1", "kind": kind, "metadata": map[string]any{"namespace": w.Namespace, "name": "a"},
 				"spec": map[string]any{"on": true}, "status": map[string]any{"phase": "Pending", "conditions": []any{}},
 			}
-			w.Create(ctx, "item", config(map[string]any{"updateStrategy": strategy}, definitionOf(kind), object))
-			w.report(ctx, kind, "a")
+			w.Create(ctx, "item", config(map[string]any{"updateStrategy": strategy}, newDefinition(kind), object))
+			w.updateStatus(ctx, kind, "a")
 			Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-			w.AwaitQuiet(ctx)
+			w.WaitUntilQuiet(ctx)
 			before := w.Counter.Snapshot()
 			for range 3 {
-				Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+				Expect(w.RunAgain(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 			}
-			_, writes := w.Spent(before)
+			_, writes := w.GetRequestCounts(before)
 			Expect(writes).To(BeZero(), "requests: %s", w.Counter.Snapshot().Since(before))
 		}, SpecTimeout(5*time.Minute))
 	}
@@ -71,7 +71,7 @@ var _ = Describe("Lists in manifests", func() {
 		item := func(name string) map[string]any {
 			return map[string]any{"metadata": map[string]any{"namespace": w.Namespace, "name": name}, "data": map[string]any{"key": name}}
 		}
-		w.Deploy(ctx, "item", config(nil, map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
+		w.CreateAndRun(ctx, "item", config(nil, map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
 			map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "items": []any{item("a"), item("b")}}, w.configMap("c", map[string]string{"key": "c"}),
 		}}))
 		for _, name := range []string{"a", "b", "c"} {

@@ -24,8 +24,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// loseInventory removes the provider status of an item, and waits until the deployer has received this change.
-func (w *env) loseInventory(ctx context.Context, name string) {
+// removeInventory removes the provider status of an item, and waits until the deployer has received this change.
+func (w *env) removeInventory(ctx context.Context, name string) {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"providerStatus":null}}`))
@@ -38,21 +38,21 @@ func (w *env) loseInventory(ctx context.Context, name string) {
 }
 
 var _ = Describe("Lost inventory", func() {
-	for _, revision := range contract.Revisions() {
+	for _, revision := range contract.AllRevisions() {
 		Context("under the "+string(revision)+" revision", func() {
 			It("the next run restores the inventory from the labels, and prunes [F37]", func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
-				w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
-				w.loseInventory(ctx, "item")
+				w.CreateAndRun(ctx, "item", config(nil, w.configMaps(3, "a")...))
+				w.removeInventory(ctx, "item")
 				w.Update(ctx, "item", config(nil, w.configMaps(2, "b")...))
-				w.heals(ctx, "cm-1", "b")
+				w.waitUntilCorrected(ctx, "cm-1", "b")
 				Expect(w.Read(ctx, "cm-2")).To(BeNil())
 			}, SpecTimeout(5*time.Minute))
 
 			It("a deletion restores the inventory from the labels, and keeps objects with the policy keep [F37]", func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
-				w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")[0], entry{"manifest": w.configMap("kept", map[string]string{"key": "a"}), "policy": "keep"}))
-				w.loseInventory(ctx, "item")
+				w.CreateAndRun(ctx, "item", config(nil, w.configMaps(1, "a")[0], entry{"manifest": w.configMap("kept", map[string]string{"key": "a"}), "policy": "keep"}))
+				w.removeInventory(ctx, "item")
 				w.Delete(ctx, "item")
 				Expect(w.Read(ctx, "cm-0")).To(BeNil())
 				Expect(w.Read(ctx, "kept")).NotTo(BeNil())
@@ -62,26 +62,26 @@ var _ = Describe("Lost inventory", func() {
 				w := newEnv(ctx, revision).start()
 				secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": "secret"}}
 				account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"namespace": w.Namespace, "name": "account"}}
-				w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")[0], secret, entry{"manifest": account, "policy": "keep"}))
-				w.loseInventory(ctx, "item")
+				w.CreateAndRun(ctx, "item", config(nil, w.configMaps(1, "a")[0], secret, entry{"manifest": account, "policy": "keep"}))
+				w.removeInventory(ctx, "item")
 				w.Update(ctx, "item", config(nil, w.configMaps(1, "b")...))
-				w.heals(ctx, "cm-0", "b")
+				w.waitUntilCorrected(ctx, "cm-0", "b")
 				Expect(w.Client.Get(ctx, w.Key("secret"), &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "not found"))
 				Expect(w.Client.Get(ctx, w.Key("account"), &corev1.ServiceAccount{})).To(Succeed(), "an object with the policy keep")
 			}, SpecTimeout(5*time.Minute))
 
 			for _, of := range []string{"Namespace", "PersistentVolumeClaim", "ConfigMap"} {
 				for _, job := range []bool{false, true} {
-					It(fmt.Sprintf("a deletion releases a %s that existed before the item; another run before the deletion: %t [F29, F37]", of, job), func(ctx SpecContext) {
+					It(fmt.Sprintf("releases a %s that existed before the item when the item is deleted, %s [F29, F37]", of, map[bool]string{false: "at once", true: "after another run"}[job]), func(ctx SpecContext) {
 						w := newEnv(ctx, revision).start()
-						theirs, manifest := w.existing(of)
+						theirs, manifest := w.newExistingObject(of)
 						Expect(w.Client.Create(ctx, theirs, client.FieldOwner("somebody"))).To(Succeed())
 						manifests := config(map[string]any{"readinessChecks": map[string]any{"disableDefault": true}}, manifest)
-						w.Deploy(ctx, "item", manifests)
-						w.loseInventory(ctx, "item")
+						w.CreateAndRun(ctx, "item", manifests)
+						w.removeInventory(ctx, "item")
 						if job {
 							w.Update(ctx, "item", manifests)
-							w.Again(ctx, "item")
+							w.RunAgain(ctx, "item")
 						}
 						w.Delete(ctx, "item")
 						Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
@@ -96,8 +96,8 @@ var _ = Describe("Lost inventory", func() {
 
 	It("a deletion restores the inventory although the configuration has become invalid [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
-		w.loseInventory(ctx, "item")
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(1, "a")...))
+		w.removeInventory(ctx, "item")
 		Expect(w.Landscaper.Update(ctx, w.Key("item"), map[string]any{"apiVersion": "v1", "kind": "Unknown"})).To(Succeed())
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
@@ -105,7 +105,7 @@ var _ = Describe("Lost inventory", func() {
 
 	It("the restored inventory does not contain the copy of an object that another controller made, and the copy stays [F98]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		original := &corev1.ConfigMap{}
 		Expect(w.Client.Get(ctx, w.Key("cm-0"), original)).To(Succeed())
 		mirror := &corev1.ConfigMap{
@@ -113,7 +113,7 @@ var _ = Describe("Lost inventory", func() {
 			Data:       original.Data,
 		}
 		Expect(w.Client.Create(ctx, mirror, client.FieldOwner("replicator"))).To(Succeed())
-		w.loseInventory(ctx, "item")
+		w.removeInventory(ctx, "item")
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Expect(w.Read(ctx, "mirror")).NotTo(BeNil())
@@ -122,10 +122,10 @@ var _ = Describe("Lost inventory", func() {
 	It("the restored inventory contains a Namespace that the item owns together with another item [F37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		shared := w.Namespace + "-shared"
-		w.Deploy(ctx, "first", config(nil, namespace(shared, "first")))
-		w.Deploy(ctx, "item", config(nil, namespace(shared, "second")))
+		w.CreateAndRun(ctx, "first", config(nil, namespace(shared, "first")))
+		w.CreateAndRun(ctx, "item", config(nil, namespace(shared, "second")))
 		Expect(w.liveNamespace(ctx, shared).Annotations).To(HaveKey(HavePrefix(ownership.Prefix + "owner-")))
-		w.loseInventory(ctx, "item")
+		w.removeInventory(ctx, "item")
 		w.Delete(ctx, "item")
 		live := w.liveNamespace(ctx, shared)
 		Expect(live.DeletionTimestamp).To(BeNil())
@@ -136,18 +136,19 @@ var _ = Describe("Lost inventory", func() {
 	It("kinds that the deployer may not list are skipped, and an event names them [F37]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		secrets := func(r faultnet.Request) bool { return r.Verb == "list" && r.Resource == "secrets" }
-		w.Counter.Inject(faultnet.When(secrets, faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.Counter.SetInjector(faultnet.When(secrets, faultnet.ReturnStatus(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		w.start()
-		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
-		w.loseInventory(ctx, "item")
+		w.CreateAndRun(ctx, "item", config(nil, w.configMaps(1, "a")...))
+		w.removeInventory(ctx, "item")
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ContainElement(And(HavePrefix("SearchIncomplete: "), ContainSubstring("secrets"))))
 	}, SpecTimeout(5*time.Minute))
 })
 
-// existing returns an object of a kind, and a manifest of the same object. The manifest adds a label to the object.
-func (w *env) existing(kind string) (client.Object, map[string]any) {
+// newExistingObject returns an object of a kind, and a manifest of the same object. The manifest adds a label to the
+// object.
+func (w *env) newExistingObject(kind string) (client.Object, map[string]any) {
 	meta := metav1.ObjectMeta{Namespace: w.Namespace, Name: "theirs"}
 	manifest := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{
 		"namespace": w.Namespace, "name": "theirs", "labels": map[string]any{"ours": "yes"},

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// jobsSeen records, from a watch, which jobs in a namespace have ended.
-type jobsSeen struct {
+// jobRecorder records, from a watch, which jobs in a namespace have ended.
+type jobRecorder struct {
 	mu     sync.Mutex
 	last   map[string]string // for each item, the ID of the job that ended last
 	ended  map[string]int    // number of ends of each job; the keys are job IDs
@@ -27,9 +27,9 @@ type jobsSeen struct {
 }
 
 // watchJobs starts a watch that records the ends of jobs until the spec ends. Call it before the first item is created.
-func (w *env) watchJobs() *jobsSeen {
+func (w *env) watchJobs() *jobRecorder {
 	GinkgoHelper()
-	seen := &jobsSeen{last: map[string]string{}, ended: map[string]int{}}
+	seen := &jobRecorder{last: map[string]string{}, ended: map[string]int{}}
 	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: w.Client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(GinkgoTB().Context()))
@@ -48,7 +48,7 @@ func (w *env) watchJobs() *jobsSeen {
 }
 
 // add records the next version of an item.
-func (s *jobsSeen) add(di *lsv1alpha1.DeployItem) {
+func (s *jobRecorder) add(di *lsv1alpha1.DeployItem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	finished := di.Status.JobIDFinished
@@ -61,9 +61,9 @@ func (s *jobsSeen) add(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// endedOnce requires that a job ended exactly once. If the job deletes its item, the end of the job may not be
+// expectEndedOnce requires that a job ended exactly once. If the job deletes its item, the end of the job may not be
 // recorded, because the item no longer exists then.
-func (s *jobsSeen) endedOnce(job string, deletes bool) {
+func (s *jobRecorder) expectEndedOnce(job string, deletes bool) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		s.mu.Lock()

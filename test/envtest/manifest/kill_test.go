@@ -31,7 +31,7 @@ type killer struct {
 	before bool // if true, the process is killed before this write takes effect; otherwise, after it has taken effect
 }
 
-// newKiller returns a killer that counts writes after Arm is called. If `only` is not nil, the killer counts only
+// newKiller returns a killer that counts writes after Enable is called. If `only` is not nil, the killer counts only
 // writes for which `only` returns true.
 func newKiller(at int, before bool, only func(faultnet.Request) bool) *killer {
 	GinkgoHelper()
@@ -43,14 +43,14 @@ func newKiller(at int, before bool, only func(faultnet.Request) bool) *killer {
 		rule.Fault = faultnet.KillAfter()
 	}
 	k := &killer{Network: faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: []faultnet.Rule{rule}}), at: at, before: before}
-	k.Disarm()
+	k.Disable()
 	return k
 }
 
-func (k *killer) writes() int { return k.Report().Rules[0].Matched }
+func (k *killer) sumWrites() int { return k.Report().Rules[0].Matched }
 
-// process starts the deployer as a process that the killer k can kill.
-func (w *env) process(k *killer) *landscapertest.Manager {
+// startProcess starts the deployer as a process that the killer k can kill.
+func (w *env) startProcess(k *killer) *landscapertest.Manager {
 	GinkgoHelper()
 	options := w.options
 	options.WrapTransport = k.Transport
@@ -71,8 +71,8 @@ type job struct {
 
 const jobID = "the-job"
 
-// begin starts the job.
-func (j job) begin(ctx context.Context, w *env) {
+// start starts the job.
+func (j job) start(ctx context.Context, w *env) {
 	GinkgoHelper()
 	switch {
 	case j.before == nil:
@@ -80,21 +80,21 @@ func (j job) begin(ctx context.Context, w *env) {
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 		Expect(w.Landscaper.Create(ctx, di)).To(Succeed())
 	case j.after == nil:
-		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		Expect(w.Landscaper.MarkForDeletion(ctx, w.Key("item"))).To(Succeed())
 	default:
 		Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, j.after...))).To(Succeed())
 	}
-	Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
+	Expect(w.Landscaper.TriggerWithJobID(ctx, w.Key("item"), jobID)).To(Succeed())
 }
 
-// end waits until the job has ended.
-func (j job) end(ctx context.Context, w *env) error {
+// waitUntilEnded waits until the job has ended.
+func (j job) waitUntilEnded(ctx context.Context, w *env) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if j.after == nil {
-		return w.Landscaper.AwaitGone(ctx, w.Key("item"))
+		return w.Landscaper.WaitForDeletion(ctx, w.Key("item"))
 	}
-	di, err := w.Landscaper.AwaitJob(ctx, w.Key("item"), jobID)
+	di, err := w.Landscaper.WaitForJob(ctx, w.Key("item"), jobID)
 	if err == nil && di.Status.Phase != phases.Succeeded {
 		return fmt.Errorf("phase %s: %+v", di.Status.Phase, di.Status.LastError)
 	}
@@ -108,15 +108,15 @@ func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	w := newEnv(ctx, contract.RevisionJobID)
 	j = manifests(w)
 	jobs := w.watchJobs()
-	foreign := w.foreign(ctx)
-	first := w.process(k)
+	foreign := w.createForeignConfigMaps(ctx)
+	first := w.startProcess(k)
 	var item *lsv1alpha1.DeployItem
 	if j.before != nil {
-		item = w.Deploy(ctx, "item", config(nil, j.before...))
+		item = w.CreateAndRun(ctx, "item", config(nil, j.before...))
 		Expect(item.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", item.Status.LastError)
 	}
-	k.Arm()
-	j.begin(ctx, w)
+	k.Enable()
+	j.start(ctx, w)
 	if item == nil {
 		var err error
 		item, err = w.Landscaper.Get(ctx, w.Key("item"))
@@ -124,29 +124,29 @@ func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	}
 	second := first
 	if k.at > 0 {
-		Eventually(k.Killed()).WithTimeout(patience).Should(BeClosed(), "the job made only %d writes", k.writes())
+		Eventually(k.Killed()).WithTimeout(patience).Should(BeClosed(), "the job made only %d writes", k.sumWrites())
 		first.Kill()
-		second = w.process(newKiller(0, false, nil))
+		second = w.startProcess(newKiller(0, false, nil))
 	}
 	if j.calledOff && k.at > 0 {
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
-		j = job{gone: j.names()}
+		j = job{gone: j.listNames()}
 	}
-	Expect(j.end(ctx, w)).To(Succeed())
+	Expect(j.waitUntilEnded(ctx, w)).To(Succeed())
 	second.Stop()
 	j.check(ctx, w, item)
 	for _, cm := range foreign {
 		Expect(w.Read(ctx, cm.Name)).To(Equal(cm), "an object that is not the item's")
 	}
-	jobs.endedOnce(jobID, j.after == nil)
-	return k.writes()
+	jobs.expectEndedOnce(jobID, j.after == nil)
+	return k.sumWrites()
 }
 
 // check requires that the expected objects exist and that no other objects have the label of the item.
 func (j job) check(ctx context.Context, w *env, item *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	wanted := map[string]map[string]string{}
-	for i, name := range j.names() {
+	for i, name := range j.listNames() {
 		wanted[name] = j.after[i].(map[string]any)["data"].(map[string]string)
 	}
 	list := &corev1.ConfigMapList{}
@@ -167,8 +167,8 @@ func (j job) check(ctx context.Context, w *env, item *lsv1alpha1.DeployItem) {
 	Expect(w.inventory(ctx, "item")).To(HaveLen(len(wanted)))
 }
 
-// names returns the names of the objects that the manifests of the job contain.
-func (j job) names() []string {
+// listNames returns the names of the objects that the manifests of the job contain.
+func (j job) listNames() []string {
 	out := []string{}
 	for _, one := range j.after {
 		out = append(out, one.(map[string]any)["metadata"].(map[string]any)["name"].(string))
@@ -176,8 +176,8 @@ func (j job) names() []string {
 	return out
 }
 
-// foreign creates objects that do not belong to the item, so that the deployer must not change them.
-func (w *env) foreign(ctx context.Context) []*corev1.ConfigMap {
+// createForeignConfigMaps creates objects that do not belong to the item, so that the deployer must not change them.
+func (w *env) createForeignConfigMaps(ctx context.Context) []*corev1.ConfigMap {
 	GinkgoHelper()
 	out := []*corev1.ConfigMap{}
 	for name, label := range map[string]string{"nobodys": "", "anothers": "00000000-0000-0000-0000-000000000001"} {
@@ -226,8 +226,8 @@ var _ = Describe("Killed processes", func() {
 	It("a deletion leaves an object that another client created under a name that the killed process was about to use", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		k := newKiller(1, true, func(r faultnet.Request) bool { return r.Resource == "configmaps" })
-		k.Arm()
-		first := w.process(k)
+		k.Enable()
+		first := w.startProcess(k)
 		w.Create(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Eventually(k.Killed()).WithTimeout(patience).Should(BeClosed())
 		first.Kill()
@@ -237,13 +237,13 @@ var _ = Describe("Killed processes", func() {
 		Expect(w.Client.Create(ctx, cm)).To(Succeed())
 		before := w.Read(ctx, "cm-1")
 
-		w.process(newKiller(0, false, nil))
+		w.startProcess(newKiller(0, false, nil))
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-1")).To(Equal(before))
 	}, SpecTimeout(8*time.Minute))
 })
 
-// inParallel calls f for each element of a list. The parameter `workers` is the maximum number of concurrent calls.
+// inParallel calls f for each element of a list, with at most workers concurrent calls.
 func inParallel[T any](workers int, all []T, f func(T)) {
 	GinkgoHelper()
 	todo := make(chan T, len(all))

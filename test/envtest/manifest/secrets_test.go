@@ -35,21 +35,21 @@ import (
 // shows where the text came from.
 const canary = "k4n4ry!secret-"
 
-func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+func encodeBase64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// logbook stores all log messages.
-type logbook struct {
+// logBuffer stores all log messages.
+type logBuffer struct {
 	mu    sync.Mutex
 	lines strings.Builder
 }
 
-func (l *logbook) add(prefix, args string) {
+func (l *logBuffer) add(prefix, args string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines.WriteString(prefix + " " + args + "\n")
 }
 
-func (l *logbook) text() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lines.String()
@@ -58,8 +58,8 @@ func (l *logbook) text() string {
 // verbosity is the highest log level at which client-go does not log bodies of requests.
 const verbosity = 7
 
-// loggingProcess starts the deployer with its own log.
-func (w *env) loggingProcess(log *logbook) {
+// startWithLog starts the deployer with its own log.
+func (w *env) startWithLog(log *logBuffer) {
 	GinkgoHelper()
 	args := manifest.Args(nil, w.options)
 	args.Type = w.Type
@@ -67,9 +67,9 @@ func (w *env) loggingProcess(log *logbook) {
 	w.Manager = landscapertest.StartManager(GinkgoTB(), cp.Config, args, landscapertest.WithLog(logger))
 }
 
-// kubeconfig returns a valid kubeconfig. Fields that have no effect contain canaries. The function `change` may make
+// newKubeconfig returns a valid kubeconfig. Fields that have no effect contain canaries. The function `change` may make
 // the kubeconfig invalid.
-func kubeconfig(name string, change func(*clientcmdapi.Config)) []byte {
+func newKubeconfig(name string, change func(*clientcmdapi.Config)) []byte {
 	GinkgoHelper()
 	config, err := clientcmd.Load(cp.Kubeconfig())
 	Expect(err).NotTo(HaveOccurred())
@@ -92,35 +92,36 @@ func asUser(user *clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
 	}
 }
 
-// secretManifest returns the manifest of a Secret.
-func (w *env) secretManifest(name string, fields map[string]any) map[string]any {
+// newSecretManifest returns the manifest of a Secret.
+func (w *env) newSecretManifest(name string, fields map[string]any) map[string]any {
 	out := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": name}}
 	maps.Copy(out, fields)
 	return out
 }
 
-// leaky describes an item that contains canaries. Such an item fails or waits in a way that could reveal its canaries.
-type leaky struct {
+// canaryItem describes an item that contains canaries. Such an item fails or waits in a way that could reveal its
+// canaries.
+type canaryItem struct {
 	target string // name of the Target; "" means a valid Target
 	config map[string]any
 	// The field `says` is a part of lastError or of the reason for waiting. If `says` is empty, the item succeeds.
 	says string
 }
 
-// leakyItems returns the items by name. Each item contains a canary that ends with the name of the item.
-func (w *env) leakyItems() map[string]leaky {
+// newCanaryItems returns the items by name. Each item contains a canary that ends with the name of the item.
+func (w *env) newCanaryItems() map[string]canaryItem {
 	of := func(name string, fields map[string]any, more ...any) map[string]any {
-		return config(nil, append([]any{w.secretManifest(name, fields)}, more...)...)
+		return config(nil, append([]any{w.newSecretManifest(name, fields)}, more...)...)
 	}
 	data := func(name string) map[string]any {
-		return map[string]any{"data": map[string]any{"x": encoded(canary + name)}}
+		return map[string]any{"data": map[string]any{"x": encodeBase64(canary + name)}}
 	}
 	ref := func(name string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": w.Namespace}
 	}
 	label := w.configMap("labelled", nil)
 	label["metadata"].(map[string]any)["labels"] = map[string]any{"x": canary + "label"}
-	return map[string]leaky{
+	return map[string]canaryItem{
 		"data":       {config: of("data", data("data"))},
 		"stringdata": {config: of("stringdata", map[string]any{"stringData": map[string]any{"x": canary + "stringdata"}})},
 		"nested":     {config: of("nested", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary + "nested"}}}), says: "nested"},
@@ -132,27 +133,27 @@ func (w *env) leakyItems() map[string]leaky {
 		"type":       {config: of("type", map[string]any{"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": canary + "type"}}), says: "type"},
 		"label":      {config: of("label", data("label"), label), says: "labelled"},
 		"patched": {config: config(nil, entry{
-			"manifest": w.secretManifest("patched", data("patched")), "annotateBeforeCreate": map[string]any{"example.com/x": canary + "patched"},
-			"patchAfterDeployment": map[string]any{"data": map[string]any{"y": encoded(canary + "patched")}},
+			"manifest": w.newSecretManifest("patched", data("patched")), "annotateBeforeCreate": map[string]any{"example.com/x": canary + "patched"},
+			"patchAfterDeployment": map[string]any{"data": map[string]any{"y": encodeBase64(canary + "patched")}},
 		})},
 		"badpatch": {config: config(nil, entry{
-			"manifest": w.secretManifest("badpatch", nil), "patchAfterDeployment": map[string]any{"data": map[string]any{"y": canary + "badpatch"}},
+			"manifest": w.newSecretManifest("badpatch", nil), "patchAfterDeployment": map[string]any{"data": map[string]any{"y": canary + "badpatch"}},
 		}), says: "badpatch"},
-		"badputs": {config: config(map[string]any{"updateStrategy": "update"}, w.secretManifest("badputs", map[string]any{"data": map[string]any{"x": canary + "badputs"}})), says: "badputs"},
+		"badputs": {config: config(map[string]any{"updateStrategy": "update"}, w.newSecretManifest("badputs", map[string]any{"data": map[string]any{"x": canary + "badputs"}})), says: "badputs"},
 		"atdelete": {config: config(nil, entry{
-			"manifest": w.secretManifest("atdelete", nil), "annotateBeforeDelete": map[string]any{"example.com/x": canary + "atdelete"},
-			"patchBeforeDelete": map[string]any{"data": map[string]any{"y": encoded(canary + "atdelete")}},
+			"manifest": w.newSecretManifest("atdelete", nil), "annotateBeforeDelete": map[string]any{"example.com/x": canary + "atdelete"},
+			"patchBeforeDelete": map[string]any{"data": map[string]any{"y": encodeBase64(canary + "atdelete")}},
 		})},
 		"exported": {config: config(map[string]any{"exports": map[string]any{"exports": []any{
 			map[string]any{"key": "x", "jsonPath": "data.x", "fromResource": ref("exported")},
-		}}}, w.secretManifest("exported", data("exported")))},
+		}}}, w.newSecretManifest("exported", data("exported")))},
 		"badexport": {config: config(map[string]any{"exports": map[string]any{"exports": []any{map[string]any{
 			"key": "x", "jsonPath": "data.x", "timeout": "1s", "fromResource": ref("badexport"), "fromObjectRef": map[string]any{"apiVersion": "v1", "kind": "Secret", "jsonPath": "data.x"},
-		}}}}, w.secretManifest("badexport", data("badexport"))), says: "export"},
+		}}}}, w.newSecretManifest("badexport", data("badexport"))), says: "export"},
 		"unready": {config: config(map[string]any{"readinessChecks": map[string]any{"timeout": "1s", "custom": []any{map[string]any{
 			"name": "check", "resourceSelector": []any{ref("unready")},
 			"requirements": []any{map[string]any{"jsonPath": "data.x", "operator": "==", "values": []any{map[string]any{"value": "another"}}}},
-		}}}}, w.secretManifest("unready", data("unready"))), says: "check"},
+		}}}}, w.newSecretManifest("unready", data("unready"))), says: "check"},
 		"badtoken": {target: "badtoken", config: of("badtoken", data("badtoken")), says: "target"},
 		"badkey":   {target: "badkey", config: of("badkey", data("badkey")), says: "target"},
 		"exec":     {target: "exec", config: of("exec", data("exec")), says: "exec"},
@@ -160,18 +161,18 @@ func (w *env) leakyItems() map[string]leaky {
 	}
 }
 
-// leakyTargets creates Targets that contain canaries.
-func (w *env) leakyTargets(ctx context.Context) {
+// createCanaryTargets creates Targets that contain canaries.
+func (w *env) createCanaryTargets(ctx context.Context) {
 	GinkgoHelper()
-	w.CreateTarget(ctx, "works", kubeconfig("works", nil))
-	w.CreateTarget(ctx, "badtoken", kubeconfig("badtoken", asUser(&clientcmdapi.AuthInfo{Token: canary + "badtoken"})))
-	w.CreateTarget(ctx, "badkey", kubeconfig("badkey", asUser(&clientcmdapi.AuthInfo{
+	w.CreateTarget(ctx, "works", newKubeconfig("works", nil))
+	w.CreateTarget(ctx, "badtoken", newKubeconfig("badtoken", asUser(&clientcmdapi.AuthInfo{Token: canary + "badtoken"})))
+	w.CreateTarget(ctx, "badkey", newKubeconfig("badkey", asUser(&clientcmdapi.AuthInfo{
 		ClientCertificateData: []byte(canary + "badkey"), ClientKeyData: []byte(canary + "badkey"),
 	})))
-	w.CreateTarget(ctx, "exec", kubeconfig("exec", asUser(&clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+	w.CreateTarget(ctx, "exec", newKubeconfig("exec", asUser(&clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
 		APIVersion: "client.authentication.k8s.io/v1", Command: canary + "exec", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 	}})))
-	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": string(kubeconfig("ref", nil))}}
+	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": string(newKubeconfig("ref", nil))}}
 	secret.Namespace, secret.Name = w.Namespace, "kubeconfig"
 	Expect(w.Client.Create(ctx, secret)).To(Succeed())
 	target := &lsv1alpha1.Target{}
@@ -180,8 +181,8 @@ func (w *env) leakyTargets(ctx context.Context) {
 	Expect(w.Client.Create(ctx, target)).To(Succeed())
 }
 
-// arrives waits until an item shows the error or the reason that could contain its canary.
-func (w *env) arrives(ctx context.Context, name string, l leaky) {
+// waitForMessage waits until an item shows the error or the reason that could contain its canary.
+func (w *env) waitForMessage(ctx context.Context, name string, l canaryItem) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		di, err := w.Landscaper.Get(ctx, w.Key(name))
@@ -195,11 +196,11 @@ func (w *env) arrives(ctx context.Context, name string, l leaky) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// public returns all texts that are visible to a user who may read neither the configuration of items nor Secrets. The
-// keys describe where each text was found.
-func (w *env) public(ctx context.Context, log *logbook) map[string]string {
+// listVisibleTexts returns all texts that are visible to a user who may read neither the configuration of items nor
+// Secrets. The keys describe where each text was found.
+func (w *env) listVisibleTexts(ctx context.Context, log *logBuffer) map[string]string {
 	GinkgoHelper()
-	out := map[string]string{"log": log.text()}
+	out := map[string]string{"log": log.String()}
 	note := func(where string, what any) {
 		raw, err := json.Marshal(what)
 		Expect(err).NotTo(HaveOccurred())
@@ -233,17 +234,17 @@ func (w *env) public(ctx context.Context, log *logbook) map[string]string {
 	return out
 }
 
-// leaks returns the places in which canaries were found. It ignores the provider status of the item "atdelete". This
-// status must contain the patch that the deployer sends before it deletes an object. The configuration cannot provide
-// the patch, because it may change before the deletion.
-func leaks(texts map[string]string, names []string) []string {
+// findLeaks returns the places in which canaries were found. It ignores the provider status of the item "atdelete".
+// This status must contain the patch that the deployer sends before it deletes an object. The configuration cannot
+// provide the patch, because it may change before the deletion.
+func findLeaks(texts map[string]string, names []string) []string {
 	out := []string{}
 	for where, text := range texts {
 		for _, name := range append(names, "works") {
 			if name == "atdelete" && where == "provider status of atdelete" {
 				continue
 			}
-			for _, form := range []string{canary + name, encoded(canary + name), encoded(canary + name + "-key"), fmt.Sprintf("%q", canary+name)} {
+			for _, form := range []string{canary + name, encodeBase64(canary + name), encodeBase64(canary + name + "-key"), fmt.Sprintf("%q", canary+name)} {
 				if at := strings.Index(text, form); at >= 0 {
 					out = append(out, fmt.Sprintf("%s: …%s…", where, text[max(0, at-200):min(len(text), at+60)]))
 				}
@@ -256,11 +257,11 @@ func leaks(texts map[string]string, names []string) []string {
 var _ = Describe("Secret values", func() {
 	It("values of all inputs appear in no output", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.apiServerEchoes(ctx)
-		w.leakyTargets(ctx)
-		log := &logbook{}
-		w.loggingProcess(log)
-		items := w.leakyItems()
+		w.expectAPIServerEchoes(ctx)
+		w.createCanaryTargets(ctx)
+		log := &logBuffer{}
+		w.startWithLog(log)
+		items := w.newCanaryItems()
 		names := []string{}
 		for name, l := range items {
 			names = append(names, name)
@@ -272,7 +273,7 @@ var _ = Describe("Secret values", func() {
 			})
 		}
 		for name, l := range items {
-			w.arrives(ctx, name, l)
+			w.waitForMessage(ctx, name, l)
 		}
 
 		By("causing drift")
@@ -280,22 +281,22 @@ var _ = Describe("Secret values", func() {
 		Expect(w.Client.Get(ctx, w.Key("data"), secret)).To(Succeed())
 		secret.Data["x"] = []byte("by hand")
 		Expect(w.Client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
-		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).ShouldNot(BeEmpty())
-		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
+		Eventually(w.listEvents(ctx, "Drift")).WithTimeout(patience).ShouldNot(BeEmpty())
+		Expect(findLeaks(w.listVisibleTexts(ctx, log), names)).To(BeEmpty())
 
 		for _, name := range []string{"patched", "atdelete", "stringdata", "exported"} {
 			Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
 		}
-		Expect(log.text()).NotTo(BeEmpty())
-		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
+		Expect(log.String()).NotTo(BeEmpty())
+		Expect(findLeaks(w.listVisibleTexts(ctx, log), names)).To(BeEmpty())
 	}, SpecTimeout(8*time.Minute))
 })
 
-// apiServerEchoes requires that the API server quotes values in its errors. Otherwise, the deployer would have nothing
-// to hide.
-func (w *env) apiServerEchoes(ctx context.Context) {
+// expectAPIServerEchoes requires that the API server quotes values in its errors. Otherwise, the deployer would have
+// nothing to hide.
+func (w *env) expectAPIServerEchoes(ctx context.Context) {
 	GinkgoHelper()
-	body := w.secretManifest("echo", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary}}})
+	body := w.newSecretManifest("echo", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary}}})
 	raw, err := json.Marshal(body)
 	Expect(err).NotTo(HaveOccurred())
 	obj := &unstructured.Unstructured{Object: body}

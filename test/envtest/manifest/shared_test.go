@@ -37,13 +37,13 @@ var _ = Describe("Objects that several items contain", func() {
 				w := newEnv(ctx, revision).start()
 				shared, how := w.Namespace+"-shared", map[string]any{"updateStrategy": strategy}
 				for _, name := range []string{"one", "two"} {
-					di := w.Deploy(ctx, name, config(how, namespace(shared, name), w.configMap("of-"+name, nil)))
+					di := w.CreateAndRun(ctx, name, config(how, namespace(shared, name), w.configMap("of-"+name, nil)))
 					Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
 				}
 				both := SatisfyAll(HaveKeyWithValue("one", "yes"), HaveKeyWithValue("two", "yes"))
 				Expect(w.liveNamespace(ctx, shared).Labels).To(both)
 				for _, name := range []string{"one", "two"} {
-					Expect(w.Again(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
+					Expect(w.RunAgain(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
 				}
 				version := w.liveNamespace(ctx, shared).ResourceVersion
 				Consistently(func() string { return w.liveNamespace(ctx, shared).ResourceVersion }, 2*time.Second, 100*time.Millisecond).
@@ -53,7 +53,7 @@ var _ = Describe("Objects that several items contain", func() {
 				live := w.liveNamespace(ctx, shared)
 				Expect(live.DeletionTimestamp).To(BeNil())
 				Expect(live.Labels).To(SatisfyAll(HaveKeyWithValue("two", "yes"), Not(HaveKey("one"))))
-				Expect(w.Again(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
+				Expect(w.RunAgain(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
 				Expect(w.Read(ctx, "of-one")).To(BeNil())
 				Expect(w.Read(ctx, "of-two")).NotTo(BeNil())
 
@@ -69,19 +69,19 @@ var _ = Describe("Objects that several items contain", func() {
 		}
 	}
 
-	It("the item in the label of a shared object corrects it, and another owner follows when this item leaves [F62]", func(ctx SpecContext) {
+	It("only the item that the label of a shared object names corrects it; when this item is deleted, another owner takes its place [F62]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}
 		w.start()
-		w.Deploy(ctx, "one", config(nil, w.configMap("shared", map[string]string{"key": "value", "one": "1"})))
-		w.Deploy(ctx, "two", config(nil, w.configMap("shared", map[string]string{"key": "value", "two": "2"})))
-		w.Edit(ctx, "shared", func(cm *corev1.ConfigMap) { cm.Data["one"] = "wrong" })
+		w.CreateAndRun(ctx, "one", config(nil, w.configMap("shared", map[string]string{"key": "value", "one": "1"})))
+		w.CreateAndRun(ctx, "two", config(nil, w.configMap("shared", map[string]string{"key": "value", "two": "2"})))
+		w.UpdateConfigMap(ctx, "shared", func(cm *corev1.ConfigMap) { cm.Data["one"] = "wrong" })
 		Eventually(w.Data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("one", "1")))
 
 		Expect(w.Landscaper.Delete(ctx, w.Key("one"))).To(Succeed())
 		Expect(w.Read(ctx, "shared").Data).To(Equal(map[string]string{"key": "value", "two": "2"}))
-		Expect(w.Again(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
-		w.Edit(ctx, "shared", func(cm *corev1.ConfigMap) { delete(cm.Data, "two") })
+		Expect(w.RunAgain(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
+		w.UpdateConfigMap(ctx, "shared", func(cm *corev1.ConfigMap) { delete(cm.Data, "two") })
 		Eventually(w.Data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("two", "2")))
 		Expect(w.Landscaper.Delete(ctx, w.Key("two"))).To(Succeed())
 		Expect(w.Read(ctx, "shared")).To(BeNil())
@@ -90,8 +90,8 @@ var _ = Describe("Objects that several items contain", func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("an object of a kind that is not shared fails the second item at once, and the error names the first ("+string(revision)+") [F62]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
-			Expect(w.Deploy(ctx, "one", config(nil, w.configMap("mine", map[string]string{"key": "value"}))).Status.Phase).To(Equal(phases.Succeeded))
-			di := w.Deploy(ctx, "two", config(nil, w.configMap("mine", map[string]string{"key": "other"})))
+			Expect(w.CreateAndRun(ctx, "one", config(nil, w.configMap("mine", map[string]string{"key": "value"}))).Status.Phase).To(Equal(phases.Succeeded))
+			di := w.CreateAndRun(ctx, "two", config(nil, w.configMap("mine", map[string]string{"key": "other"})))
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
 			Expect(di.Status.LastError.Message).To(ContainSubstring(w.Namespace + "/one"))
 			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))

@@ -21,7 +21,7 @@ func TestManifest(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
+	assets, err := controlplane.FindAssets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	cp = world.StartControlPlane(ctx, controlplane.Options{Assets: assets})
 })

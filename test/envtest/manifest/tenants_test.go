@@ -100,19 +100,20 @@ func (t *tunnel) drop() {
 	t.conns = nil
 }
 
-// answer opens the tunnel, so that the API server can respond.
-func (t *tunnel) answer() {
+// openTunnel opens the tunnel, so that the API server can respond.
+func (t *tunnel) openTunnel() {
 	t.mu.Lock()
 	t.open = true
 	t.mu.Unlock()
 	t.drop()
 }
 
-// tenants creates n Targets for one API server, each with a different user. The last Target uses the tunnel.
-func (w *env) tenants(ctx context.Context, n int, last *tunnel) {
+// createTenantTargets creates n Targets for one API server, each with a different user. The last Target uses the
+// tunnel.
+func (w *env) createTenantTargets(ctx context.Context, n int, last *tunnel) {
 	GinkgoHelper()
 	for i := range n {
-		user, err := cp.User(fmt.Sprintf("tenant-%d", i), "system:masters")
+		user, err := cp.AddUser(fmt.Sprintf("tenant-%d", i), "system:masters")
 		Expect(err).NotTo(HaveOccurred())
 		config, err := clientcmd.Load(cp.Kubeconfig())
 		Expect(err).NotTo(HaveOccurred())
@@ -123,14 +124,14 @@ func (w *env) tenants(ctx context.Context, n int, last *tunnel) {
 		}
 		raw, err := clientcmd.Write(*config)
 		Expect(err).NotTo(HaveOccurred())
-		w.CreateTarget(ctx, tenant(i), raw)
+		w.CreateTarget(ctx, getTenantName(i), raw)
 	}
 }
 
-func tenant(i int) string { return fmt.Sprintf("tenant-%d", i) }
+func getTenantName(i int) string { return fmt.Sprintf("tenant-%d", i) }
 
-// metric adds up the values of a metric of the deployer over all series in which a label has the given value.
-func (w *env) metric(name, label, value string) float64 {
+// sumMetric adds up the values of a metric of the deployer over all series in which a label has the given value.
+func (w *env) sumMetric(name, label, value string) float64 {
 	GinkgoHelper()
 	families, err := w.Manager.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
@@ -159,7 +160,7 @@ var _ = Describe("Many targets", func() {
 	It("creates one client per target, and delays no item because of a target that does not respond", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		dead := newTunnel(ctx)
-		w.tenants(ctx, tenantCount, dead)
+		w.createTenantTargets(ctx, tenantCount, dead)
 		w.start()
 
 		By("deploying items on all targets that respond")
@@ -168,18 +169,18 @@ var _ = Describe("Many targets", func() {
 			for t := range tenantCount - 1 {
 				name := fmt.Sprintf("item-%d-%d", t, i)
 				alive = append(alive, name)
-				w.createOn(ctx, tenant(t), name)
+				w.createOn(ctx, getTenantName(t), name)
 			}
 		}
-		w.allSucceed(ctx, alive)
-		usual := w.allAgain(ctx, alive)
+		w.waitUntilAllSucceeded(ctx, alive)
+		usual := w.runAll(ctx, alive)
 
 		By("deploying items on the target that does not respond")
 		late := []string{}
 		for i := range itemsPerTenant {
 			name := fmt.Sprintf("item-dead-%d", i)
 			late = append(late, name)
-			w.createOn(ctx, tenant(tenantCount-1), name)
+			w.createOn(ctx, getTenantName(tenantCount-1), name)
 		}
 		for _, name := range late {
 			Eventually(func(g Gomega) {
@@ -188,23 +189,23 @@ var _ = Describe("Many targets", func() {
 				g.Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("target"))))
 			}).WithTimeout(patience).Should(Succeed())
 		}
-		beside := w.allAgain(ctx, alive)
+		beside := w.runAll(ctx, alive)
 		GinkgoWriter.Printf("%d items: %s; beside a target that does not answer: %s\n", len(alive), usual, beside)
-		Expect(beside).To(BeNumerically("<", 2*usual+testtime.Stretch(2*time.Second)))
-		w.Edit(ctx, alive[0], func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
-		w.heals(ctx, alive[0], "a")
+		Expect(beside).To(BeNumerically("<", 2*usual+testtime.ScaleTimeout(2*time.Second)))
+		w.UpdateConfigMap(ctx, alive[0], func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		w.waitUntilCorrected(ctx, alive[0], "a")
 
 		By("counting one client and one discovery per target")
-		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
-		Expect(w.metric("deployerkit_target_clients", "state", "")).To(BeEquivalentTo(tenantCount))
-		Expect(w.metric("deployerkit_target_clients", "state", "up")).To(BeEquivalentTo(tenantCount - 1))
-		Expect(w.metric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount - 1))
+		Expect(w.sumMetric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
+		Expect(w.sumMetric("deployerkit_target_clients", "state", "")).To(BeEquivalentTo(tenantCount))
+		Expect(w.sumMetric("deployerkit_target_clients", "state", "up")).To(BeEquivalentTo(tenantCount - 1))
+		Expect(w.sumMetric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount - 1))
 
 		By("letting the last target respond")
-		dead.answer()
-		w.allSucceed(ctx, late)
-		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
-		Expect(w.metric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount))
+		dead.openTunnel()
+		w.waitUntilAllSucceeded(ctx, late)
+		Expect(w.sumMetric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
+		Expect(w.sumMetric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount))
 	}, SpecTimeout(10*time.Minute))
 })
 
@@ -216,25 +217,25 @@ func (w *env) createOn(ctx context.Context, target, name string) {
 	})
 }
 
-// allAgain starts another job of each item, and returns the time until all of these jobs have succeeded.
-func (w *env) allAgain(ctx context.Context, names []string) time.Duration {
+// runAll starts another job of each item, and returns the time until all of these jobs have succeeded.
+func (w *env) runAll(ctx context.Context, names []string) time.Duration {
 	GinkgoHelper()
 	start := time.Now()
 	for _, name := range names {
 		_, err := w.Landscaper.Trigger(ctx, w.Key(name))
 		Expect(err).NotTo(HaveOccurred())
 	}
-	w.allSucceed(ctx, names)
+	w.waitUntilAllSucceeded(ctx, names)
 	return time.Since(start)
 }
 
-// allSucceed waits until the jobs of all items have succeeded.
-func (w *env) allSucceed(ctx context.Context, names []string) {
+// waitUntilAllSucceeded waits until the jobs of all items have succeeded.
+func (w *env) waitUntilAllSucceeded(ctx context.Context, names []string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	for _, name := range names {
-		di, err := w.Landscaper.AwaitFinished(ctx, w.Key(name))
+		di, err := w.Landscaper.WaitUntilFinished(ctx, w.Key(name))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", name, di.Status.LastError)
 	}

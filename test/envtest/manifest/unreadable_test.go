@@ -20,9 +20,9 @@ var _ = Describe("Secrets that the Target may neither read nor write", func() {
 	// that the Secret may exist.
 	deploy := func(ctx SpecContext, w *env) {
 		GinkgoHelper()
-		w.CreateTarget(ctx, "limited", w.limited(ctx, "*"))
+		w.CreateTarget(ctx, "limited", w.newLimitedKubeconfig(ctx, "*"))
 		isSecret := func(r faultnet.Request) bool { return r.Resource == "secrets" && r.Verb != "get" }
-		w.Counter.Inject(faultnet.When(isSecret, faultnet.Times(1, faultnet.Break(http.ErrHandlerTimeout))))
+		w.Counter.SetInjector(faultnet.When(isSecret, faultnet.OnlyFirst(1, faultnet.ReturnError(http.ErrHandlerTimeout))))
 		secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": "hidden"}}
 		manifests := append(w.configMaps(1, "a"), secret)
 		w.Create(ctx, "item", config(nil, manifests...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
@@ -36,11 +36,11 @@ var _ = Describe("Secrets that the Target may neither read nor write", func() {
 		deploy(ctx, w)
 		Expect(w.Landscaper.Interrupt(ctx, w.Key("item"))).To(Succeed())
 		w.Finished(ctx, "item")
-		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
-		Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
+		Expect(w.Landscaper.MarkForDeletion(ctx, w.Key("item"))).To(Succeed())
+		Expect(w.Landscaper.TriggerWithJobID(ctx, w.Key("item"), jobID)).To(Succeed())
 		Eventually(w.Condition(ctx, "item", contract.ConditionWaiting)).WithTimeout(patience).Should(HaveField("Message",
 			ContainSubstring("Secret "+w.Namespace+"/hidden: it is not known whether the object exists")))
-		Expect(w.Landscaper.AwaitGone(ctx, w.Key("item"))).To(Succeed())
+		Expect(w.Landscaper.WaitForDeletion(ctx, w.Key("item"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ContainElement(
 			HavePrefix("MayRemain: Secret " + w.Namespace + "/hidden: may remain in the cluster")))

@@ -25,9 +25,9 @@ import (
 // strategies contains all update strategies.
 var strategies = []string{"apply", "update", "patch", "merge", "mergeOverwrite"}
 
-// versions starts to count the versions of each item in the namespace. It counts until the spec ends. Call it before
-// the first item is created.
-func (w *env) versions() func(item string) int {
+// startVersionCounter starts to count the versions of each item in the namespace. It counts until the spec ends. Call
+// it before the first item is created.
+func (w *env) startVersionCounter() func(item string) int {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: w.Client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
@@ -54,10 +54,10 @@ func (w *env) versions() func(item string) int {
 	}
 }
 
-// writesTo returns the number of writes to a resource of the target.
-func (w *env) writesTo(resource string) int {
+// sumWritesTo returns the number of writes to a resource of the target.
+func (w *env) sumWritesTo(resource string) int {
 	writes := 0
-	for request, n := range w.Counter.Snapshot().Writes() {
+	for request, n := range w.Counter.Snapshot().OnlyWrites() {
 		if request.Resource == resource {
 			writes += n
 		}
@@ -65,9 +65,9 @@ func (w *env) writesTo(resource string) int {
 	return writes
 }
 
-// workload returns the manifest of a Deployment with two Pods. The manifest sets no fields that have a default. The API
-// server stores some of its values in another format.
-func (w *env) workload(name string) map[string]any {
+// newDeploymentManifest returns the manifest of a Deployment with two Pods. The manifest sets no fields that have a
+// default. The API server stores some of its values in another format.
+func (w *env) newDeploymentManifest(name string) map[string]any {
 	labels := map[string]any{"app": name}
 	return map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": w.Namespace, "name": name},
@@ -90,14 +90,14 @@ func (w *env) tokenSecret(name string) map[string]any {
 	}
 }
 
-// exportOf returns an entry of the list of exports in the configuration.
-func (w *env) exportOf(key, kind, name, path string) map[string]any {
+// newExport returns an entry of the list of exports in the configuration.
+func (w *env) newExport(key, kind, name, path string) map[string]any {
 	return map[string]any{"key": key, "jsonPath": path, "fromResource": map[string]any{"apiVersion": "v1", "kind": kind, "namespace": w.Namespace, "name": name}}
 }
 
-// lag measures a time for each item. The time begins when `happened` first returns true for the item, and ends when the
-// item has succeeded.
-func (w *env) lag(ctx context.Context, items []string, happened func(g Gomega, item string) bool) map[string]time.Duration {
+// measureDelays measures a time for each item. The time begins when `happened` first returns true for the item, and
+// ends when the item has succeeded.
+func (w *env) measureDelays(ctx context.Context, items []string, happened func(g Gomega, item string) bool) map[string]time.Duration {
 	GinkgoHelper()
 	began, took := map[string]time.Time{}, map[string]time.Duration{}
 	Eventually(func(g Gomega) {
@@ -125,9 +125,9 @@ var _ = Describe("Waiting items", Ordered, func() {
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("writes a Deployment once under each strategy while the item waits ("+string(revision)+") [F24, F61]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
-			versions := w.versions()
+			versions := w.startVersionCounter()
 			for _, strategy := range strategies {
-				w.Create(ctx, nameOf(strategy), config(map[string]any{"updateStrategy": strategy}, w.workload(nameOf(strategy))))
+				w.Create(ctx, nameOf(strategy), config(map[string]any{"updateStrategy": strategy}, w.newDeploymentManifest(nameOf(strategy))))
 			}
 			live := func(g Gomega, name string) *appsv1.Deployment {
 				obj := &appsv1.Deployment{}
@@ -137,35 +137,35 @@ var _ = Describe("Waiting items", Ordered, func() {
 			for _, strategy := range strategies {
 				Eventually(func(g Gomega) map[string]string { return live(g, nameOf(strategy)).Annotations }).WithTimeout(patience).
 					Should(HaveKey("deployment.kubernetes.io/revision"))
-				w.says(ctx, nameOf(strategy), "Available: 0/2")
+				w.waitForReason(ctx, nameOf(strategy), "Available: 0/2")
 			}
-			Consistently(func() int { return w.writesTo("deployments") }).WithTimeout(15*time.Second).WithPolling(time.Second).
+			Consistently(func() int { return w.sumWritesTo("deployments") }).WithTimeout(15*time.Second).WithPolling(time.Second).
 				Should(Equal(len(strategies)), func() string { return w.Counter.Snapshot().String() })
 			for _, strategy := range strategies {
 				Expect(versions(nameOf(strategy))).To(BeNumerically("<=", 10), strategy)
 				Expect(live(NewGomega(Fail), nameOf(strategy)).Annotations).To(HaveKey("deployment.kubernetes.io/revision"), strategy)
 			}
 
-			kubelet(ctx, w)
+			runKubelet(ctx, w)
 			var names []string
 			for _, strategy := range strategies {
 				names = append(names, nameOf(strategy))
 			}
-			took := w.lag(ctx, names, func(g Gomega, name string) bool { return live(g, name).Status.AvailableReplicas == 2 })
-			Expect(took).To(HaveEach(BeNumerically("<", testtime.Stretch(10*time.Second))))
-			Expect(w.writesTo("deployments")).To(Equal(len(strategies)))
+			took := w.measureDelays(ctx, names, func(g Gomega, name string) bool { return live(g, name).Status.AvailableReplicas == 2 })
+			Expect(took).To(HaveEach(BeNumerically("<", testtime.ScaleTimeout(10*time.Second))))
+			Expect(w.sumWritesTo("deployments")).To(Equal(len(strategies)))
 
 			By("running another job")
-			before := w.writesTo("deployments")
+			before := w.sumWritesTo("deployments")
 			for _, name := range names {
-				Expect(w.Again(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
+				Expect(w.RunAgain(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
 			}
-			Expect(w.writesTo("deployments")).To(Equal(before), "requests: %s", w.Counter.Snapshot())
+			Expect(w.sumWritesTo("deployments")).To(Equal(before), "requests: %s", w.Counter.Snapshot())
 		}, SpecTimeout(10*time.Minute))
 
-		It("writes a Secret that a controller fills once under each strategy while the item waits ("+string(revision)+") [F24, F61]", world.Slow, func(ctx SpecContext) {
+		It("writes a Secret, which a controller then fills, only once while the item waits, under each strategy ("+string(revision)+") [F24, F61]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
-			versions := w.versions()
+			versions := w.startVersionCounter()
 			Eventually(func() error {
 				return w.Client.Get(ctx, w.Key("default"), &corev1.ServiceAccount{})
 			}).WithTimeout(patience).Should(Succeed())
@@ -174,7 +174,7 @@ var _ = Describe("Waiting items", Ordered, func() {
 				name := nameOf(strategy)
 				names = append(names, name)
 				w.Create(ctx, name, config(map[string]any{"updateStrategy": strategy, "exports": map[string]any{"exports": []any{
-					w.exportOf("token", "Secret", name, ".data.token"), w.exportOf("later", "ConfigMap", "later", ".data.value"),
+					w.newExport("token", "Secret", name, ".data.token"), w.newExport("later", "ConfigMap", "later", ".data.value"),
 				}}}, w.tokenSecret(name)))
 			}
 			filled := map[string]string{}
@@ -185,22 +185,22 @@ var _ = Describe("Waiting items", Ordered, func() {
 					return secret.Data["token"]
 				}).WithTimeout(patience).ShouldNot(BeEmpty())
 				filled[name] = secret.ResourceVersion
-				w.says(ctx, name, `export "later": ConfigMap `+w.Namespace+"/later does not exist")
+				w.waitForReason(ctx, name, `export "later": ConfigMap `+w.Namespace+"/later does not exist")
 			}
-			Consistently(func() int { return w.writesTo("secrets") }).WithTimeout(15*time.Second).WithPolling(time.Second).
+			Consistently(func() int { return w.sumWritesTo("secrets") }).WithTimeout(15*time.Second).WithPolling(time.Second).
 				Should(Equal(len(strategies)), func() string { return w.Counter.Snapshot().String() })
 			for _, name := range names {
 				Expect(versions(name)).To(BeNumerically("<=", 10), name)
 			}
 
-			w.theirs(ctx, "later", map[string]string{"value": "x"})
-			took := w.lag(ctx, names, func(Gomega, string) bool { return true })
-			Expect(took).To(HaveEach(BeNumerically("<", testtime.Stretch(5*time.Second))))
+			w.createUnownedConfigMap(ctx, "later", map[string]string{"value": "x"})
+			took := w.measureDelays(ctx, names, func(Gomega, string) bool { return true })
+			Expect(took).To(HaveEach(BeNumerically("<", testtime.ScaleTimeout(5*time.Second))))
 			for _, name := range names {
 				secret := &corev1.Secret{}
 				Expect(w.Client.Get(ctx, w.Key(name), secret)).To(Succeed())
 				Expect(secret.ResourceVersion).To(Equal(filled[name]), name)
-				Expect(w.exported(ctx, w.item(ctx, name)(NewGomega(Fail)))).To(HaveKeyWithValue("token", Not(BeEmpty())))
+				Expect(w.readExport(ctx, w.item(ctx, name)(NewGomega(Fail)))).To(HaveKeyWithValue("token", Not(BeEmpty())))
 			}
 		}, SpecTimeout(10*time.Minute))
 	}
@@ -211,7 +211,7 @@ var _ = Describe("Waiting items", Ordered, func() {
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.Namespace, "name": "noisy"},
 			"spec": map[string]any{"type": "LoadBalancer", "ports": []any{map[string]any{"port": 80}}},
 		}))
-		w.says(ctx, "item", "the load balancer has no address yet")
+		w.waitForReason(ctx, "item", "the load balancer has no address yet")
 		before, n := w.Counter.Snapshot(), 0
 		Consistently(func(g Gomega) int {
 			n++
@@ -219,18 +219,18 @@ var _ = Describe("Waiting items", Ordered, func() {
 			service := &corev1.Service{}
 			service.Namespace, service.Name = w.Namespace, "noisy"
 			g.Expect(w.Client.Patch(ctx, service, body, client.FieldOwner("noise"))).To(Succeed())
-			reads, writes := w.Spent(before)
+			reads, writes := w.GetRequestCounts(before)
 			return reads + writes
 		}).WithTimeout(8 * time.Second).WithPolling(50 * time.Millisecond).Should(BeNumerically("<=", 10))
 		Expect(n).To(BeNumerically(">", 10))
 	}, SpecTimeout(5*time.Minute))
 
-	It("leaves drift under the strategies that read first while the item waits, and corrects it in the next job [F61]", func(ctx SpecContext) {
+	It("corrects drift in the next job, and not while the item waits, if the strategy reads objects first [F61]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		reading := []string{"update", "patch", "mergeOverwrite"}
 		for _, strategy := range reading {
 			name := nameOf(strategy)
-			exports := map[string]any{"exports": []any{w.exportOf("later", "ConfigMap", "later-"+name, ".data.value")}}
+			exports := map[string]any{"exports": []any{w.newExport("later", "ConfigMap", "later-"+name, ".data.value")}}
 			w.Create(ctx, name, config(map[string]any{"updateStrategy": strategy, "exports": exports}, w.configMap(name, map[string]string{"key": "ours"})))
 		}
 		// The deployer starts only now. Otherwise, it would run an item that has no job ID before the item gets its
@@ -238,12 +238,12 @@ var _ = Describe("Waiting items", Ordered, func() {
 		w.start()
 		for _, strategy := range reading {
 			name := nameOf(strategy)
-			w.says(ctx, name, "does not exist")
-			w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["more"] = "theirs", "theirs" })
-			w.theirs(ctx, "later-"+name, map[string]string{"value": "x"})
+			w.waitForReason(ctx, name, "does not exist")
+			w.UpdateConfigMap(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["more"] = "theirs", "theirs" })
+			w.createUnownedConfigMap(ctx, "later-"+name, map[string]string{"value": "x"})
 			Expect(w.Finished(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
 			Expect(w.Read(ctx, name).Data).To(Equal(map[string]string{"key": "theirs", "more": "theirs"}), strategy)
-			w.Again(ctx, name)
+			w.RunAgain(ctx, name)
 			Expect(w.Read(ctx, name).Data).To(Equal(map[string]string{"key": "ours", "more": "theirs"}), strategy)
 		}
 	}, SpecTimeout(5*time.Minute))

@@ -49,7 +49,7 @@ type env struct {
 func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *env {
 	GinkgoHelper()
 	w := &env{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}
-	w.ls = landscapertest.NewLandscaper(c, world.RevisionOf(revision).Landscaper())
+	w.ls = landscapertest.NewLandscaper(c, world.RevisionOf(revision).ToLandscaperOptions())
 	landscapertest.StartManager(GinkgoTB(), w.requests.Wrap(cp.Config), mock.Args(controller), landscapertest.WithLog(GinkgoLogr))
 	return w
 }
@@ -58,8 +58,8 @@ func (w *env) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: ns, Name: w.prefix + name}
 }
 
-// deploy creates an item and requests its first run.
-func (w *env) deploy(ctx context.Context, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+// createAndStart creates an item and requests its first run.
+func (w *env) createAndStart(ctx context.Context, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	di := w.ls.Item(ns, w.prefix+name, mock.Type, config(fields))
 	for _, f := range change {
@@ -69,8 +69,8 @@ func (w *env) deploy(ctx context.Context, name, fields string, change ...func(*l
 	return w.key(name)
 }
 
-// The method `again` replaces the configuration of an item and requests another run.
-func (w *env) again(ctx context.Context, item types.NamespacedName, fields string) {
+// updateAndStart replaces the configuration of an item and requests another run.
+func (w *env) updateAndStart(ctx context.Context, item types.NamespacedName, fields string) {
 	GinkgoHelper()
 	replace := fmt.Sprintf(`[{"op":"replace","path":"/spec/config","value":%s}]`, config(fields))
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
@@ -81,13 +81,13 @@ func (w *env) again(ctx context.Context, item types.NamespacedName, fields strin
 // finished waits until the run of an item has ended.
 func (w *env) finished(ctx context.Context, item types.NamespacedName) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	di, err := w.ls.AwaitFinished(ctx, item)
+	di, err := w.ls.WaitUntilFinished(ctx, item)
 	Expect(err).NotTo(HaveOccurred())
 	return di
 }
 
-// secretOf reads the export Secret of an item. It returns nil if there is none.
-func secretOf(ctx context.Context, item types.NamespacedName) *corev1.Secret {
+// getExportSecret reads the export Secret of an item. It returns nil if there is none.
+func getExportSecret(ctx context.Context, item types.NamespacedName) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: ns, Name: item.Name + "-export"}, secret)
@@ -110,49 +110,49 @@ var _ = Describe("Mock deployer", func() {
 		Context(fmt.Sprintf("under the %s revision", revision), Ordered, ContinueOnFailure, func() {
 			var w *env
 			BeforeAll(func() { w = start(revision, nil) })
-			phases(&w)
-			exports(&w)
-			faults(&w)
-			writes(&w)
+			describePhases(&w)
+			describeExports(&w)
+			describeConfigErrors(&w)
+			describeWrites(&w)
 		})
 	}
-	targets()
+	describeTargets()
 })
 
-// phases defines the specs of the promises D1 and D6 in docs/behaviours.md.
-func phases(of **env) {
+// describePhases defines the specs of the promises D1 and D6 in docs/behaviours.md.
+func describePhases(of **env) {
 	var w *env
 	BeforeEach(func() { w = *of })
 
 	It("succeeds by default [D1]", func(ctx SpecContext) {
-		Expect(w.finished(ctx, w.deploy(ctx, "plain", "")).Status.Phase).To(BeEquivalentTo("Succeeded"))
+		Expect(w.finished(ctx, w.createAndStart(ctx, "plain", "")).Status.Phase).To(BeEquivalentTo("Succeeded"))
 	})
 
 	It("sets the phase of the configuration [D1]", func(ctx SpecContext) {
-		di := w.finished(ctx, w.deploy(ctx, "failed", `"phase":"Failed"`))
+		di := w.finished(ctx, w.createAndStart(ctx, "failed", `"phase":"Failed"`))
 		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
-		w.again(ctx, client.ObjectKeyFromObject(di), `"phase":"Succeeded"`)
-		Expect(w.finished(ctx, client.ObjectKeyFromObject(di))).To(phaseIs("Succeeded"))
+		w.updateAndStart(ctx, client.ObjectKeyFromObject(di), `"phase":"Succeeded"`)
+		Expect(w.finished(ctx, client.ObjectKeyFromObject(di))).To(hasPhase("Succeeded"))
 	})
 
 	It("sets the initial phase at the first call of each job, and keeps the phase after that [D1]", func(ctx SpecContext) {
-		item := w.deploy(ctx, "initial", `"initialPhase":"Progressing"`)
-		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
+		item := w.createAndStart(ctx, "initial", `"initialPhase":"Progressing"`)
+		_, err := w.ls.WaitForPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
 		before := w.requests.Snapshot()
-		Consistently(ctx, w.ls.Get).WithArguments(ctx, item).WithTimeout(10 * landscapertest.ShortPoll).Should(phaseIs("Progressing"))
-		Expect(w.requests.Snapshot().Since(before).Of("deployitems", ns, item.Name).Writes().Total()).To(BeZero(), "polls write nothing")
-		w.again(ctx, item, `"phase":"Succeeded"`)
-		Expect(w.finished(ctx, item)).To(phaseIs("Succeeded"))
-		w.again(ctx, item, `"initialPhase":"Failed"`)
-		Expect(w.finished(ctx, item)).To(phaseIs("Failed"))
+		Consistently(ctx, w.ls.Get).WithArguments(ctx, item).WithTimeout(10 * landscapertest.ShortPoll).Should(hasPhase("Progressing"))
+		Expect(w.requests.Snapshot().Since(before).ForObject("deployitems", ns, item.Name).OnlyWrites().Sum()).To(BeZero(), "polls write nothing")
+		w.updateAndStart(ctx, item, `"phase":"Succeeded"`)
+		Expect(w.finished(ctx, item)).To(hasPhase("Succeeded"))
+		w.updateAndStart(ctx, item, `"initialPhase":"Failed"`)
+		Expect(w.finished(ctx, item)).To(hasPhase("Failed"))
 	})
 
 	It("receives further calls in the phase Progressing until the timeout ends the run [D1] [H-3]", func(ctx SpecContext) {
-		item := w.deploy(ctx, "endless", `"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
+		item := w.createAndStart(ctx, "endless", `"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
 			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 6 * time.Second}
 		})
-		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
+		_, err := w.ls.WaitForPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
 		di := w.finished(ctx, item)
 		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
@@ -160,66 +160,66 @@ func phases(of **env) {
 	})
 
 	It("aborts a run, and keeps the exports [D6]", func(ctx SpecContext) {
-		item := w.deploy(ctx, "aborted", `"phase":"Progressing","export":{"a":1}`)
-		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
+		item := w.createAndStart(ctx, "aborted", `"phase":"Progressing","export":{"a":1}`)
+		_, err := w.ls.WaitForPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(w.ls.Operate(ctx, item, contract.AbortOperation)).To(Succeed())
+		Expect(w.ls.SetOperation(ctx, item, contract.AbortOperation)).To(Succeed())
 		di := w.finished(ctx, item)
 		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
 		Expect(di.Status.LastError.Reason).To(Equal(contract.AbortedReason))
 		Eventually(ctx, w.ls.Get).WithArguments(ctx, item).Should(HaveField("Annotations", Not(HaveKey(lsv1alpha1.OperationAnnotation))))
-		Expect(secretOf(ctx, item)).NotTo(BeNil())
+		Expect(getExportSecret(ctx, item)).NotTo(BeNil())
 	})
 }
 
-// phaseIs returns a matcher for items in a phase.
-func phaseIs(phase lsv1alpha1.DeployItemPhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
+// hasPhase returns a matcher for items in a phase.
+func hasPhase(phase lsv1alpha1.DeployItemPhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
 
-// exports defines the specs of the promises D2 and D3 in docs/behaviours.md.
-func exports(of **env) {
+// describeExports defines the specs of the promises D2 and D3 in docs/behaviours.md.
+func describeExports(of **env) {
 	var w *env
 	BeforeEach(func() { w = *of })
 
 	It("copies the provider status, and writes the export to a Secret of the item [D2]", func(ctx SpecContext) {
-		item := w.deploy(ctx, "export", `"providerStatus":{"apiVersion":"example.com/v1","kind":"S","n":1},"export":{"b":2,"a":[1]}`)
+		item := w.createAndStart(ctx, "export", `"providerStatus":{"apiVersion":"example.com/v1","kind":"S","n":1},"export":{"b":2,"a":[1]}`)
 		di := w.finished(ctx, item)
 		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(`{"apiVersion":"example.com/v1","kind":"S","n":1}`))
 		Expect(di.Status.ExportReference).To(PointTo(Equal(lsv1alpha1.ObjectReference{Namespace: ns, Name: item.Name + "-export"})))
-		secret := secretOf(ctx, item)
+		secret := getExportSecret(ctx, item)
 		Expect(secret.Data).To(HaveKeyWithValue(lsv1alpha1.DataObjectSecretDataKey, MatchJSON(`{"b":2,"a":[1]}`)))
 		Expect(secret.OwnerReferences).To(ConsistOf(And(HaveField("UID", di.UID), HaveField("Kind", "DeployItem"))))
 
-		w.again(ctx, item, `"export":{"a":7}`)
+		w.updateAndStart(ctx, item, `"export":{"a":7}`)
 		w.finished(ctx, item)
-		Expect(secretOf(ctx, item).Data).To(HaveKeyWithValue(lsv1alpha1.DataObjectSecretDataKey, MatchJSON(`{"a":7}`)))
+		Expect(getExportSecret(ctx, item).Data).To(HaveKeyWithValue(lsv1alpha1.DataObjectSecretDataKey, MatchJSON(`{"a":7}`)))
 		Expect(w.ls.Delete(ctx, item)).To(Succeed())
-		Expect(secretOf(ctx, item)).To(BeNil(), "Delete removes it [D3]")
+		Expect(getExportSecret(ctx, item)).To(BeNil(), "Delete removes it [D3]")
 	})
 
 	It("deletes an item whose export Secret does not exist [D3]", func(ctx SpecContext) {
-		item := w.deploy(ctx, "lost", `"export":{"a":1}`)
+		item := w.createAndStart(ctx, "lost", `"export":{"a":1}`)
 		w.finished(ctx, item)
-		Expect(c.Delete(ctx, secretOf(ctx, item))).To(Succeed())
+		Expect(c.Delete(ctx, getExportSecret(ctx, item))).To(Succeed())
 		Expect(w.ls.Delete(ctx, item)).To(Succeed())
 	})
 
 	It("refuses to write to a Secret of another owner, and leaves this Secret when the item is deleted [D2] [D3]", func(ctx SpecContext) {
 		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: w.key("foreign").Name + "-export"}}
 		Expect(c.Create(ctx, foreign)).To(Succeed())
-		item := w.deploy(ctx, "foreign", `"export":{"a":1}`)
+		item := w.createAndStart(ctx, "foreign", `"export":{"a":1}`)
 		di := w.finished(ctx, item)
 		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorConfigurationProblem))
 		Expect(w.ls.Delete(ctx, item)).To(Succeed())
-		Expect(secretOf(ctx, item).Data).To(BeEmpty())
+		Expect(getExportSecret(ctx, item).Data).To(BeEmpty())
 	})
 }
 
-// faults defines the specs of the promise D4 in docs/behaviours.md.
-func faults(of **env) {
-	DescribeTable("fails an item with an invalid configuration with the path of the field [D4]", func(ctx SpecContext, name, fields, path string) {
+// describeConfigErrors defines the specs of the promise D4 in docs/behaviours.md.
+func describeConfigErrors(of **env) {
+	DescribeTable("fails an item with an invalid configuration, and the error names the path of the field [D4]", func(ctx SpecContext, name, fields, path string) {
 		w := *of
-		item := w.deploy(ctx, "wrong-"+name, fields)
+		item := w.createAndStart(ctx, "wrong-"+name, fields)
 		di := w.finished(ctx, item)
 		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorConfigurationProblem))
@@ -228,45 +228,45 @@ func faults(of **env) {
 			HaveField("Type", mock.ValidationCondition), HaveField("Status", lsv1alpha1.ConditionFalse), HaveField("Message", ContainSubstring(path)),
 		)))
 
-		w.again(ctx, item, "")
-		Expect(w.finished(ctx, item)).To(And(phaseIs("Succeeded"), HaveField("Status.LastError", BeNil()),
+		w.updateAndStart(ctx, item, "")
+		Expect(w.finished(ctx, item)).To(And(hasPhase("Succeeded"), HaveField("Status.LastError", BeNil()),
 			HaveField("Status.Conditions", ContainElement(And(
 				HaveField("Type", mock.ValidationCondition), HaveField("Status", lsv1alpha1.ConditionTrue),
 			)))))
 	},
-		Entry("unknown field", "field", `"phaze":"Failed"`, `spec.config: unknown field "phaze"`),
-		Entry("unknown phase", "phase", `"phase":"Done"`, "spec.config.phase"),
-		Entry("provider status without kind", "status", `"providerStatus":{"n":1}`, "spec.config.providerStatus"),
-		Entry("two schedules", "schedule", `"continuousReconcile":{"every":"1m","cron":"@daily"}`, "spec.config.continuousReconcile"),
+		Entry("the configuration has an unknown field", "field", `"phaze":"Failed"`, `spec.config: unknown field "phaze"`),
+		Entry("the phase is unknown", "phase", `"phase":"Done"`, "spec.config.phase"),
+		Entry("the provider status has no kind", "status", `"providerStatus":{"n":1}`, "spec.config.providerStatus"),
+		Entry("the configuration has two schedules", "schedule", `"continuousReconcile":{"every":"1m","cron":"@daily"}`, "spec.config.continuousReconcile"),
 	)
 }
 
-// writes defines the specs of the promise D7 in docs/behaviours.md.
-func writes(of **env) {
+// describeWrites defines the specs of the promise D7 in docs/behaviours.md.
+func describeWrites(of **env) {
 	It("writes the status once per run, besides its start [D7]", func(ctx SpecContext) {
 		w := *of
 		all := `"providerStatus":{"apiVersion":"v1","kind":"S","n":%d},"export":{"n":%d}`
-		item := w.deploy(ctx, "counted", fmt.Sprintf(all, 1, 1))
+		item := w.createAndStart(ctx, "counted", fmt.Sprintf(all, 1, 1))
 		w.finished(ctx, item)
-		Expect(w.statusWrites(item)).To(Equal(2), "start and outcome\n%s", w.requests.Snapshot().Of("deployitems", ns, item.Name))
-		w.again(ctx, item, fmt.Sprintf(all, 2, 2))
+		Expect(w.statusWrites(item)).To(Equal(2), "start and outcome\n%s", w.requests.Snapshot().ForObject("deployitems", ns, item.Name))
+		w.updateAndStart(ctx, item, fmt.Sprintf(all, 2, 2))
 		Expect(w.finished(ctx, item).Status.ProviderStatus.Raw).To(ContainSubstring(`"n":2`))
-		Expect(w.statusWrites(item)).To(Equal(4), "start and outcome\n%s", w.requests.Snapshot().Of("deployitems", ns, item.Name))
+		Expect(w.statusWrites(item)).To(Equal(4), "start and outcome\n%s", w.requests.Snapshot().ForObject("deployitems", ns, item.Name))
 	})
 
 	It("reconciles an item on its schedule, with the writes of one run [D7]", func(ctx SpecContext) {
 		w := *of
-		item := w.deploy(ctx, "scheduled", `"continuousReconcile":{"every":"1s"}`)
+		item := w.createAndStart(ctx, "scheduled", `"continuousReconcile":{"every":"1s"}`)
 		di := w.finished(ctx, item)
 		Eventually(ctx, w.ls.Get).WithArguments(ctx, item).WithTimeout(10 * time.Second).
 			Should(HaveField("Status.LastReconcileTime.Time", BeTemporally(">", di.Status.LastReconcileTime.Add(time.Second))))
-		Expect(w.ls.Annotate(ctx, item, map[string]string{"continuousreconcile.extensions.landscaper.gardener.cloud/active": "false"})).To(Succeed())
-		Expect(w.requests.Snapshot().Of("secrets", ns, item.Name+"-export").Total()).To(BeZero())
+		Expect(w.ls.SetAnnotations(ctx, item, map[string]string{"continuousreconcile.extensions.landscaper.gardener.cloud/active": "false"})).To(Succeed())
+		Expect(w.requests.Snapshot().ForObject("secrets", ns, item.Name+"-export").Sum()).To(BeZero())
 	})
 }
 
-// targets defines the specs of the promise D5 in docs/behaviours.md.
-func targets() {
+// describeTargets defines the specs of the promise D5 in docs/behaviours.md.
+func describeTargets() {
 	It("processes items whose Target the configuration of the deployer selects [D5]", func(ctx SpecContext) {
 		w := start(contract.RevisionJobID, &mockv1alpha1.Configuration{Identity: "selective", TargetSelector: []lsv1alpha1.TargetSelector{{
 			Labels: []lsv1alpha1.Requirement{{Key: "zone", Operator: selection.Equals, Values: []string{"eu"}}},
@@ -282,10 +282,10 @@ func targets() {
 			target.Spec.Type, target.Spec.Configuration = "example.com/zone", lsv1alpha1.NewAnyJSONPointer([]byte(`"none"`))
 			Expect(c.Create(ctx, target)).To(Succeed())
 		}
-		foreign := w.deploy(ctx, "us", "", on("us"))
-		Expect(w.finished(ctx, w.deploy(ctx, "eu", "", on("eu"))).Status.Deployer.Identity).To(Equal("selective"))
-		Expect(w.finished(ctx, w.deploy(ctx, "none", "")).Status.Phase).To(BeEquivalentTo("Succeeded"))
-		Consistently(ctx, w.ls.Get).WithArguments(ctx, foreign).WithTimeout(time.Second).Should(phaseIs(""))
-		Expect(w.requests.Snapshot().Of("deployitems", ns, foreign.Name).Total()).To(BeZero(), "it is not even read")
+		foreign := w.createAndStart(ctx, "us", "", on("us"))
+		Expect(w.finished(ctx, w.createAndStart(ctx, "eu", "", on("eu"))).Status.Deployer.Identity).To(Equal("selective"))
+		Expect(w.finished(ctx, w.createAndStart(ctx, "none", "")).Status.Phase).To(BeEquivalentTo("Succeeded"))
+		Consistently(ctx, w.ls.Get).WithArguments(ctx, foreign).WithTimeout(time.Second).Should(hasPhase(""))
+		Expect(w.requests.Snapshot().ForObject("deployitems", ns, foreign.Name).Sum()).To(BeZero(), "it is not even read")
 	})
 }

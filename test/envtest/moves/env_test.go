@@ -27,7 +27,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// The constant `other` is the name of the Target for the other cluster.
+// other is the name of the Target for the other cluster.
 const other = "other"
 
 // object is the name of the ConfigMap that each deployer deploys.
@@ -50,20 +50,20 @@ type setup struct {
 	transport    func(http.RoundTripper) http.RoundTripper
 }
 
-// policy returns the policy of the object.
-func (s setup) policy() apply.Policy {
+// getPolicy returns the policy of the object.
+func (s setup) getPolicy() apply.Policy {
 	if s.keeps {
-		return apply.Keep
+		return apply.PolicyKeep
 	}
-	return apply.Manage
+	return apply.PolicyManage
 }
 
 var (
 	allowed = targets.Policy{AllowPrivateHosts: true}
-	kinds   = []kind{{"manifest", manifests, manifestConfig}, {"declarative", declaratives, settingsOf}, {"stategraph", graphs, settingsOf}}
+	kinds   = []kind{{"manifest", newManifestArgs, manifestConfig}, {"declarative", newDeclarativeArgs, newSettings}, {"stategraph", newGraphArgs, newSettings}}
 )
 
-func manifests(s setup) deployerlib.DeployerArgs {
+func newManifestArgs(s setup) deployerlib.DeployerArgs {
 	return manifest.Args(nil, manifest.Options{Targets: allowed, CleanUpFirst: s.cleanUpFirst, WrapTransport: s.transport})
 }
 
@@ -71,7 +71,7 @@ func manifestConfig(w *env, gated bool) map[string]any {
 	cm := configMap(w.Namespace, gated)
 	out := map[string]any{
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
-		"manifests": []any{map[string]any{"policy": w.setup.policy(), "manifest": map[string]any{
+		"manifests": []any{map[string]any{"policy": w.setup.getPolicy(), "manifest": map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": cm.Namespace, "name": cm.Name}, "data": cm.Data,
 		}}},
 	}
@@ -89,38 +89,38 @@ type settings struct {
 	Gated bool `json:"gated"`
 }
 
-func settingsOf(_ *env, gated bool) map[string]any {
+func newSettings(_ *env, gated bool) map[string]any {
 	return map[string]any{"apiVersion": "moves.test.deployerkit.dev/v1", "kind": "Configuration", "gated": gated}
 }
 
-func declaratives(s setup) deployerlib.DeployerArgs {
-	return declarative.Args("moves.test.deployerkit.dev", "moves.test.deployerkit.dev/declarative", declarative.HandlerFunc(answer), declarativeOptions(s))
+func newDeclarativeArgs(s setup) deployerlib.DeployerArgs {
+	return declarative.Args("moves.test.deployerkit.dev", "moves.test.deployerkit.dev/declarative", declarative.HandlerFunc(handleSync), newDeclarativeOptions(s))
 }
 
-func declarativeOptions(s setup) declarative.Options {
+func newDeclarativeOptions(s setup) declarative.Options {
 	return declarative.Options{
 		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}, Targets: allowed, WrapTransport: s.transport,
 		OrphanChildren: s.keeps, CleanUpFirst: s.cleanUpFirst,
 	}
 }
 
-// answer is the handler of the declarative deployer.
-func answer(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+// handleSync is the handler of the declarative deployer.
+func handleSync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[settings](req)
 	if err != nil {
 		return nil, err
 	}
 	live, found, err := declarative.Find[corev1.ConfigMap](req.Children, "ConfigMap", object)
-	response := declarative.Respond(nil).Try(configMap(req.Item.Namespace, config.Gated), err)
+	response := declarative.NewBuilder(nil).Try(configMap(req.Item.Namespace, config.Gated), err)
 	if config.Gated && (!found || !isOpen(live)) {
 		response.Wait("the gate is shut")
 	}
-	return response.Response()
+	return response.Build()
 }
 
-func graphs(s setup) deployerlib.DeployerArgs {
+func newGraphArgs(s setup) deployerlib.DeployerArgs {
 	GinkgoHelper()
-	graph, err := stategraph.NewGraph().Add("web", stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+	graph, err := stategraph.NewBuilder().Add("web", stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
 		config, err := stategraph.Config[settings](ctx)
 		if err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func graphs(s setup) deployerlib.DeployerArgs {
 			return nil, err
 		}
 		return configMap(item.Namespace, config.Gated), nil
-	}, stategraph.WithPolicy(s.policy()), stategraph.ReadyWhen(func(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
+	}, stategraph.WithPolicy(s.getPolicy()), stategraph.ReadyWhen(func(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
 		return stategraph.ReadyIf(isOpen(cm), "the gate is shut"), nil
 	}))).Build()
 	Expect(err).NotTo(HaveOccurred())
@@ -165,8 +165,8 @@ type env struct {
 func newEnv(ctx context.Context, k kind, s setup) *env {
 	GinkgoHelper()
 	w := newWorld(ctx, k, s)
-	w.succeeds(w.Deploy(ctx, "item", k.config(w, false)))
-	Expect(w.in(ctx, w.Client)).NotTo(BeEmpty())
+	w.expectSucceeded(w.CreateAndRun(ctx, "item", k.config(w, false)))
+	Expect(w.getUID(ctx, w.Client)).NotTo(BeEmpty())
 	return w
 }
 
@@ -187,13 +187,13 @@ func (w *env) start() {
 	w.Start(w.kind.args(w.setup))
 }
 
-func (w *env) succeeds(di *lsv1alpha1.DeployItem) {
+func (w *env) expectSucceeded(di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 }
 
-// The method `in` returns the UID of the object in a cluster, or "" if the object does not exist there.
-func (w *env) in(ctx context.Context, c client.Client) string {
+// getUID returns the UID of the object in a cluster, or "" if the object does not exist there.
+func (w *env) getUID(ctx context.Context, c client.Client) string {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
 	err := c.Get(ctx, w.Key(object), cm)
@@ -204,15 +204,15 @@ func (w *env) in(ctx context.Context, c client.Client) string {
 	return string(cm.UID)
 }
 
-// awaitGone waits until the object no longer exists in a cluster.
-func (w *env) awaitGone(ctx context.Context, c client.Client) {
+// waitUntilDeleted waits until the object no longer exists in a cluster.
+func (w *env) waitUntilDeleted(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	Eventually(func() error { return c.Get(ctx, w.Key(object), &corev1.ConfigMap{}) }).WithContext(ctx).WithTimeout(world.Patience).
 		Should(Satisfy(apierrors.IsNotFound))
 }
 
-// aim sets the Target of the item, without starting a job.
-func (w *env) aim(ctx context.Context, target string) {
+// setTarget sets the Target of the item, without starting a job.
+func (w *env) setTarget(ctx context.Context, target string) {
 	GinkgoHelper()
 	di := w.Get(ctx, "item")
 	patch := client.MergeFrom(di.DeepCopy())
@@ -220,15 +220,15 @@ func (w *env) aim(ctx context.Context, target string) {
 	Expect(w.Client.Patch(ctx, di, patch)).To(Succeed())
 }
 
-// move sets the Target of the item, starts a job and waits until the job has ended.
-func (w *env) move(ctx context.Context, target string) *lsv1alpha1.DeployItem {
+// moveAndWait sets the Target of the item, starts a job and waits until the job has ended.
+func (w *env) moveAndWait(ctx context.Context, target string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	w.aim(ctx, target)
-	return w.Again(ctx, "item")
+	w.setTarget(ctx, target)
+	return w.RunAgain(ctx, "item")
 }
 
-// point changes the kubeconfig of a Target.
-func (w *env) point(ctx context.Context, target string, kubeconfig []byte) {
+// setKubeconfig changes the kubeconfig of a Target.
+func (w *env) setKubeconfig(ctx context.Context, target string, kubeconfig []byte) {
 	GinkgoHelper()
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(kubeconfig)})
 	Expect(err).NotTo(HaveOccurred())
@@ -248,40 +248,40 @@ func metaOf(w *env, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.Namespace, Name: name}
 }
 
-// The function `nowhere` returns a kubeconfig for a server that does not respond.
-func nowhere() []byte {
+// newUnreachableKubeconfig returns a kubeconfig for a server that does not respond.
+func newUnreachableKubeconfig() []byte {
 	return []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
 "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "none"}}]}`)
 }
 
-// moveGated sets the Target of the item and starts a job. It waits until the object exists in the new cluster. The
+// startGatedMove sets the Target of the item and starts a job. It waits until the object exists in the new cluster. The
 // object does not become ready there.
-func (w *env) moveGated(ctx context.Context, target string, to client.Client) {
+func (w *env) startGatedMove(ctx context.Context, target string, to client.Client) {
 	GinkgoHelper()
-	w.aim(ctx, target)
+	w.setTarget(ctx, target)
 	Expect(w.Landscaper.Update(ctx, w.Key("item"), w.kind.config(w, true))).To(Succeed())
 	_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 	Expect(err).NotTo(HaveOccurred())
 	Eventually(func() error { return to.Get(ctx, w.Key(object), &corev1.ConfigMap{}) }).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
-	_, err = w.Landscaper.AwaitPhase(ctx, w.Key("item"), lsv1alpha1.DeployItemPhases.Progressing)
+	_, err = w.Landscaper.WaitForPhase(ctx, w.Key("item"), lsv1alpha1.DeployItemPhases.Progressing)
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// edit sets a field of the object in a cluster, as a user would.
-func (w *env) edit(ctx context.Context, c client.Client, field, value string) {
+// patchObject sets a field of the object in a cluster, as a user would.
+func (w *env) patchObject(ctx context.Context, c client.Client, field, value string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metaOf(w, object)}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{%q:%q}}`, field, value))
 	Expect(c.Patch(ctx, cm, patch, client.FieldOwner("kubectl-edit"))).To(Succeed())
 }
 
-// runsAgain waits until the item has been reconciled in a cluster again. It changes the object and waits until the
-// deployer has corrected the change. It does so twice. A run corrects the object before it ends, so the first run has
-// ended when the second run corrects the object.
-func (w *env) runsAgain(ctx context.Context, c client.Client) {
+// waitForCorrections waits until the item has been reconciled in a cluster again. It changes the object and waits until
+// the deployer has corrected the change. It does so twice. A run corrects the object before it ends, so the first run
+// has ended when the second run corrects the object.
+func (w *env) waitForCorrections(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	for range 2 {
-		w.edit(ctx, c, "key", "b")
+		w.patchObject(ctx, c, "key", "b")
 		Eventually(func(g Gomega) {
 			cm := &corev1.ConfigMap{}
 			g.Expect(c.Get(ctx, w.Key(object), cm)).To(Succeed())
@@ -290,8 +290,8 @@ func (w *env) runsAgain(ctx context.Context, c client.Client) {
 	}
 }
 
-// hold sets the finalizers of the object in the first cluster.
-func (w *env) hold(ctx context.Context, finalizers string) {
+// setFinalizers sets the finalizers of the object in the first cluster.
+func (w *env) setFinalizers(ctx context.Context, finalizers string) {
 	GinkgoHelper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
 	Expect(w.Client.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metaOf(w, object)}, patch, client.FieldOwner("holder"))).To(Succeed())

@@ -33,13 +33,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	there = world.StartControlPlane(ctx, controlplane.Options{})
 	inThere = world.NewClient(GinkgoTB(), there.Config)
 	for _, cp := range []*controlplane.ControlPlane{here, there} {
-		awaitKubeSystem(ctx, world.NewClient(GinkgoTB(), cp.Config))
+		waitForKubeSystem(ctx, world.NewClient(GinkgoTB(), cp.Config))
 	}
 })
 
-// awaitKubeSystem waits until the API server has created the namespace kube-system, whose UID identifies the cluster.
+// waitForKubeSystem waits until the API server has created the namespace kube-system, whose UID identifies the cluster.
 // The API server creates this namespace soon after its start.
-func awaitKubeSystem(ctx context.Context, c client.Client) {
+func waitForKubeSystem(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	Eventually(func() error {
 		return c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})

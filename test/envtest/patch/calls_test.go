@@ -32,6 +32,23 @@ func set(value any, path ...string) patch.Func {
 // that changes the status if statusFunc is true.
 type combination struct{ bodyDict, bodyFunc, statusDict, statusFunc bool }
 
+// String describes the patch for the title of a test.
+func (k combination) String() string {
+	describe := func(dict, function bool, part string) string {
+		switch {
+		case dict && function:
+			return "merge changes and functions change the " + part
+		case dict:
+			return "merge changes change the " + part
+		case function:
+			return "functions change the " + part
+		default:
+			return "nothing changes the " + part
+		}
+	}
+	return describe(k.bodyDict, k.bodyFunc, "body") + " and " + describe(k.statusDict, k.statusFunc, "status")
+}
+
 func (k combination) patch() *patch.Patch {
 	p := &patch.Patch{}
 	if k.bodyDict {
@@ -49,8 +66,8 @@ func (k combination) patch() *patch.Patch {
 	return p
 }
 
-// calls returns the requests that the patch needs for an object of the given kind, in order.
-func (k combination) calls(kind string) []request {
+// listRequests returns the requests that the patch needs for an object of the given kind, in order.
+func (k combination) listRequests(kind string) []request {
 	how := merge
 	if k.bodyFunc || k.statusFunc {
 		how = steps
@@ -66,26 +83,28 @@ func (k combination) calls(kind string) []request {
 	return out
 }
 
+// article says, for the title of a test, whether a kind has a status subresource.
+var article = map[string]string{apart: "a", whole: "no"}
+
 var _ = Describe("Requests of a patch", func() {
 	for _, kind := range []string{apart, whole} {
 		for bits := range 16 {
 			k := combination{bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0}
-			title := fmt.Sprintf("a patch of the kind %s sends the fewest requests; body by dictionary %t, by function %t; status by dictionary %t, by function %t [K2, K6, K7, K8, K9, K13, K26, Kx1, Kx15]",
-				kind, k.bodyDict, k.bodyFunc, k.statusDict, k.statusFunc)
+			title := fmt.Sprintf("sends the fewest requests for a kind that has %s status subresource if %s [K2, K6, K7, K8, K9, K13, K26, Kx1, Kx15]", article[kind], k)
 			It(title, func(ctx SpecContext) {
 				obj := create(ctx, kind)
-				want, err := k.patch().Fold(obj.Object)
+				want, err := k.patch().ApplyTo(obj.Object)
 				Expect(err).NotTo(HaveOccurred())
-				result := apply(ctx, k.patch(), obj, patch.StatusSubresource(kind == apart))
-				Expect(wire.sent()).To(Equal(k.calls(kind)))
-				Expect(result.Calls).To(HaveLen(len(wire.sent())))
+				result := apply(ctx, k.patch(), obj, patch.WithStatusSubresource(kind == apart))
+				Expect(wire.getRequests()).To(Equal(k.listRequests(kind)))
+				Expect(result.Calls).To(HaveLen(len(wire.getRequests())))
 				Expect(obj.Object["spec"]).To(Equal(want["spec"]))
 				Expect(obj.Object["status"]).To(Equal(want["status"]))
-				apply(ctx, k.patch(), obj, patch.StatusSubresource(kind == apart))
-				Expect(wire.sent()).To(HaveLen(len(k.calls(kind))), "the second time nothing is to be done")
+				apply(ctx, k.patch(), obj, patch.WithStatusSubresource(kind == apart))
+				Expect(wire.getRequests()).To(HaveLen(len(k.listRequests(kind))), "the second time nothing is to be done")
 			})
 		}
-		It("the client detects for the kind "+kind+" whether the status is a subresource [K9]", func(ctx SpecContext) {
+		It("detects that a kind has "+article[kind]+" status subresource [K9]", func(ctx SpecContext) {
 			obj := create(ctx, kind)
 			apply(ctx, combination{statusDict: true}.patch(), obj)
 			Expect(obj.Object["status"]).To(HaveKeyWithValue("text", "dict"))
@@ -93,7 +112,7 @@ var _ = Describe("Requests of a patch", func() {
 				k := combination{bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0}
 				obj = create(ctx, kind)
 				apply(ctx, k.patch(), obj)
-				Expect(wire.sent()).To(Equal(k.calls(kind)))
+				Expect(wire.getRequests()).To(Equal(k.listRequests(kind)))
 			}
 		})
 	}
@@ -105,7 +124,7 @@ var _ = Describe("Requests of a patch", func() {
 		p.Spec().In("free", "deep").Set("nope", nil)
 		p.Labels().Set("old", "1")
 		apply(ctx, p, obj)
-		Expect(wire.sent()).To(BeEmpty())
+		Expect(wire.getRequests()).To(BeEmpty())
 	})
 
 	It("a patch removes a key, or empties its parent [K16, Kx10]", func(ctx SpecContext) {
@@ -124,7 +143,7 @@ var _ = Describe("Requests of a patch", func() {
 		}
 	})
 
-	It("a patch escapes keys, in the dictionary and in functions [Kx9]", func(ctx SpecContext) {
+	It("escapes keys in merge changes and in functions [Kx9]", func(ctx SpecContext) {
 		obj := create(ctx, apart)
 		keys := []string{"a/b", "a~b", "~1", "~0/", "a.b", "", "ü€", `"\`, "0", "-"}
 		p := &patch.Patch{}
@@ -159,7 +178,7 @@ var _ = Describe("Requests of a patch", func() {
 		Expect(obj.Object["spec"]).To(HaveKeyWithValue("text", BeNil()))
 		wire.reset()
 		apply(ctx, p, obj)
-		Expect(wire.sent()).To(BeEmpty())
+		Expect(wire.getRequests()).To(BeEmpty())
 	})
 
 	It("a patch warns about a field that the API server dropped, with its path [Kx11]", func(ctx SpecContext) {
@@ -184,7 +203,7 @@ var _ = Describe("Requests of a patch", func() {
 		p.Status().Set("deployer", map[string]any{"name": "n", "identity": "i", "version": "v"})
 		result, err := p.Apply(ctx, c, di)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(wire.sent()).To(Equal([]request{{"", merge}, {"status", merge}}))
+		Expect(wire.getRequests()).To(Equal([]request{{"", merge}, {"status", merge}}))
 		Expect(di.Status.Deployer.Name).To(Equal("n"))
 		Expect(result.Warnings).To(BeEmpty())
 
@@ -195,7 +214,7 @@ var _ = Describe("Requests of a patch", func() {
 		p.Append(patch.Typed(func(di *item) error { di.Status.Phase = "Init"; return nil }))
 		_, err = p.Apply(ctx, c, di)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(wire.sent()).To(Equal([]request{{"status", steps}}))
+		Expect(wire.getRequests()).To(Equal([]request{{"status", steps}}))
 		Expect(di.Status.Phase).To(BeEquivalentTo("Init"))
 	})
 
@@ -218,7 +237,7 @@ var _ = Describe("Requests of a patch", func() {
 		_, err := p.Apply(ctx, c, cm)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cm.Data).To(Equal(map[string]string{"b": "2", "c": "3"}))
-		Expect(wire.sent()).To(Equal([]request{{"", steps}}))
+		Expect(wire.getRequests()).To(Equal([]request{{"", steps}}))
 	})
 
 	It("a patch keeps changes that another client makes meanwhile [K10, K28]", func(ctx SpecContext) {
@@ -232,7 +251,7 @@ var _ = Describe("Requests of a patch", func() {
 		p = &patch.Patch{}
 		p.Append(func(body map[string]any) error {
 			text, _, err := unstructured.NestedString(body, "spec", "text")
-			return errorsOr(err, unstructured.SetNestedField(body, text+"!", "spec", "text"))
+			return firstError(err, unstructured.SetNestedField(body, text+"!", "spec", "text"))
 		})
 		apply(ctx, p, obj)
 		Expect(obj.Object["spec"]).To(HaveKeyWithValue("text", "own!"))
@@ -247,7 +266,7 @@ var _ = Describe("Errors of a patch", func() {
 			foreign := &patch.Patch{}
 			foreign.Labels().Set("foreign", "1")
 			apply(ctx, foreign, obj)
-			_, err := k.patch().Apply(ctx, c, stale, patch.Locked())
+			_, err := k.patch().Apply(ctx, c, stale, patch.WithOptimisticLock())
 			Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"))
 			Expect(read(ctx, stale)).To(Equal(obj.Object))
 		}
@@ -263,9 +282,9 @@ var _ = Describe("Errors of a patch", func() {
 		p.Append(func(body map[string]any) error {
 			list, _, err := unstructured.NestedStringSlice(body, "spec", "list")
 			list = slices.DeleteFunc(list, func(s string) bool { return s == "b" })
-			return errorsOr(err, unstructured.SetNestedStringSlice(body, append([]string{"new"}, list...), "spec", "list"))
+			return firstError(err, unstructured.SetNestedStringSlice(body, append([]string{"new"}, list...), "spec", "list"))
 		})
-		_, err := p.Apply(ctx, c, stale.DeepCopy(), patch.Locked())
+		_, err := p.Apply(ctx, c, stale.DeepCopy(), patch.WithOptimisticLock())
 		Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"))
 		result := apply(ctx, p, stale)
 		Expect(result.Attempts).To(Equal(2))
@@ -300,7 +319,7 @@ var _ = Describe("Errors of a patch", func() {
 		obj.SetResourceVersion("")
 		_, err := combination{bodyFunc: true}.patch().Apply(ctx, c, obj)
 		Expect(err).To(MatchError(ContainSubstring("must be read before it is patched")))
-		Expect(wire.sent()).To(BeEmpty())
+		Expect(wire.getRequests()).To(BeEmpty())
 	})
 
 	It("an object that disappears with its last finalizer causes no error [Kx13]", func(ctx SpecContext) {
@@ -323,18 +342,18 @@ var _ = Describe("Errors of a patch", func() {
 		p, runs := &patch.Patch{}, 0
 		p.Append(func(body map[string]any) error {
 			runs++
-			return errorsOr(increment("spec")(body), increment("status")(body))
+			return firstError(increment("spec")(body), increment("status")(body))
 		})
 		foreign := obj.DeepCopy()
-		between := &interloper{Client: c, before: func() {
+		between := &concurrentWriter{Client: c, before: func() {
 			other := &patch.Patch{}
 			other.Labels().Set("foreign", "1")
 			_, err := other.Apply(ctx, newClient(cfg), foreign)
 			Expect(err).NotTo(HaveOccurred())
 		}}
-		result, err := p.Apply(ctx, between, obj, patch.StatusSubresource(true))
+		result, err := p.Apply(ctx, between, obj, patch.WithStatusSubresource(true))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(wire.sent()).To(Equal([]request{{"", steps}, {"status", steps}, {"status", steps}}))
+		Expect(wire.getRequests()).To(Equal([]request{{"", steps}, {"status", steps}, {"status", steps}}))
 		Expect(result.Attempts).To(Equal(2))
 		Expect(runs).To(Equal(2))
 		Expect(obj.Object["spec"]).To(HaveKeyWithValue("n", int64(2)))

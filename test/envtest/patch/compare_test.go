@@ -76,7 +76,7 @@ type situation struct {
 	good func(body map[string]any) bool
 }
 
-func path(body map[string]any, keys ...string) any {
+func getField(body map[string]any, keys ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(body, keys...)
 	return value
 }
@@ -87,16 +87,16 @@ var situations = []situation{
 		change: func(a *typedApart) { a.Spec.N++ },
 		raw:    increment("spec"),
 		others: func(body map[string]any) { Expect(increment("spec")(body)).To(Succeed()) },
-		good:   func(body map[string]any) bool { return path(body, "spec", "n") == int64(3) },
+		good:   func(body map[string]any) bool { return getField(body, "spec", "n") == int64(3) },
 	},
 	{
 		name:   "second patch: a label, then the status, of one object in memory",
 		change: func(a *typedApart) { a.Labels = map[string]string{"old": "1", "mine": "1"}; a.Status.Text = "done" },
 		raw: func(body map[string]any) error {
-			return errorsOr(set("1", "metadata", "labels", "mine")(body), set("done", "status", "text")(body))
+			return firstError(set("1", "metadata", "labels", "mine")(body), set("done", "status", "text")(body))
 		},
 		good: func(body map[string]any) bool {
-			return path(body, "metadata", "labels", "mine") == "1" && path(body, "status", "text") == "done"
+			return getField(body, "metadata", "labels", "mine") == "1" && getField(body, "status", "text") == "done"
 		},
 	},
 	{
@@ -104,18 +104,18 @@ var situations = []situation{
 		change: func(a *typedApart) { a.Spec.List = append(a.Spec.List, "mine") },
 		raw: func(body map[string]any) error {
 			list, _, err := unstructured.NestedSlice(body, "spec", "list")
-			return errorsOr(err, set(append(list, "mine"), "spec", "list")(body))
+			return firstError(err, set(append(list, "mine"), "spec", "list")(body))
 		},
 		others: func(body map[string]any) {
 			Expect(set([]any{"a", "b", "theirs"}, "spec", "list")(body)).To(Succeed())
 		},
-		good: func(body map[string]any) bool { return len(path(body, "spec", "list").([]any)) == 4 },
+		good: func(body map[string]any) bool { return len(getField(body, "spec", "list").([]any)) == 4 },
 	},
 	{
 		name:   "unknown field: an item of a list has a field that the Go type does not declare",
 		change: func(a *typedApart) { a.Spec.Items[0].Image = "new" },
 		good: func(body map[string]any) bool {
-			item, _ := path(body, "spec", "items").([]any)[0].(map[string]any)
+			item, _ := getField(body, "spec", "items").([]any)[0].(map[string]any)
 			return item["newer"] == "field" && item["image"] == "new"
 		},
 	},
@@ -127,21 +127,21 @@ var situations = []situation{
 			}
 		},
 		raw: func(body map[string]any) error {
-			if path(body, "status", "n") != nil {
+			if getField(body, "status", "n") != nil {
 				return nil
 			}
 			return set(int64(5), "status", "n")(body)
 		},
-		good: func(body map[string]any) bool { return path(body, "status", "n") == int64(0) },
+		good: func(body map[string]any) bool { return getField(body, "status", "n") == int64(0) },
 	},
 	{
 		name:   "status subresource: one call for spec and status",
 		change: func(a *typedApart) { a.Spec.Text, a.Status.Text = "spec", "status" },
 		raw: func(body map[string]any) error {
-			return errorsOr(set("spec", "spec", "text")(body), set("status", "status", "text")(body))
+			return firstError(set("spec", "spec", "text")(body), set("status", "status", "text")(body))
 		},
 		good: func(body map[string]any) bool {
-			return path(body, "spec", "text") == "spec" && path(body, "status", "text") == "status"
+			return getField(body, "spec", "text") == "spec" && getField(body, "status", "text") == "status"
 		},
 	},
 }
@@ -220,8 +220,8 @@ func asKopf(ctx context.Context, c client.Client, obj *typedApart, s situation, 
 			between = func() {}
 			steps := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": raw.GetResourceVersion()}}
 			for _, key := range []string{"metadata/labels", "spec", "status"} {
-				if keys := strings.Split(key, "/"); (key == "status") == (subresource == "status") && fmt.Sprint(path(before.Object, keys...)) != fmt.Sprint(path(raw.Object, keys...)) {
-					steps = append(steps, map[string]any{"op": "add", "path": "/" + key, "value": path(raw.Object, keys...)})
+				if keys := strings.Split(key, "/"); (key == "status") == (subresource == "status") && fmt.Sprint(getField(before.Object, keys...)) != fmt.Sprint(getField(raw.Object, keys...)) {
+					steps = append(steps, map[string]any{"op": "add", "path": "/" + key, "value": getField(raw.Object, keys...)})
 				}
 			}
 			if len(steps) == 1 {
@@ -261,10 +261,10 @@ func withPatch(ctx context.Context, c client.Client, obj *typedApart, s situatio
 
 var _ = Describe("Comparison in docs/patching.md", func() {
 	for _, s := range situations {
-		It("the row of the table is correct: "+s.name+" [F14, F15]", func(ctx SpecContext) {
+		It("each tool has the result that the guide shows: "+s.name+" [F14, F15]", func(ctx SpecContext) {
 			row := []string{s.name}
 			for _, tool := range tools {
-				row = append(row, outcome(ctx, tool, s))
+				row = append(row, runTool(ctx, tool, s))
 			}
 			guide, err := os.ReadFile("../../../docs/patching.md")
 			Expect(err).NotTo(HaveOccurred())
@@ -274,8 +274,8 @@ var _ = Describe("Comparison in docs/patching.md", func() {
 	}
 })
 
-// outcome runs a tool in a situation, and returns the result as a word of the table in docs/patching.md.
-func outcome(ctx context.Context, tool tool, s situation) string {
+// runTool runs a tool in a situation, and returns the result as a word of the table in docs/patching.md.
+func runTool(ctx context.Context, tool tool, s situation) string {
 	c, raw := newTypedClient(), create(ctx, apart)
 	direct := newClient(cfg)
 	Expect(set([]any{map[string]any{"name": "a", "image": "old", "newer": "field"}}, "spec", "items")(raw.Object)).To(Succeed())
@@ -297,7 +297,7 @@ func outcome(ctx context.Context, tool tool, s situation) string {
 		s.raw = func(body map[string]any) error {
 			items, _, err := unstructured.NestedSlice(body, "spec", "items")
 			items[0].(map[string]any)["image"] = "new"
-			return errorsOr(err, set(items, "spec", "items")(body))
+			return firstError(err, set(items, "spec", "items")(body))
 		}
 	}
 	err := tool.run(ctx, c, obj, s, between)

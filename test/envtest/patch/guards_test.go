@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// recreate deletes the object and creates another object with the same name.
-func recreate(ctx context.Context, obj *unstructured.Unstructured) {
+// replaceObject deletes the object and creates another object with the same name.
+func replaceObject(ctx context.Context, obj *unstructured.Unstructured) {
 	direct := newClient(cfg)
 	Expect(direct.Delete(ctx, obj.DeepCopy())).To(Succeed())
 	fresh := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"n": int64(1)}}}
@@ -57,13 +57,16 @@ func userWith(ctx context.Context, name string, verbs ...string) client.Client {
 }
 
 var _ = Describe("Objects with the same name", func() {
-	for _, k := range []combination{{bodyDict: true}, {statusDict: true}, {bodyDict: true, statusDict: true}, {bodyFunc: true, statusFunc: true}} {
-		It("a patch does not change an object with another UID [F20]", func(ctx SpecContext) {
+	for _, k := range []struct {
+		parts string
+		combination
+	}{{"the body", combination{bodyDict: true}}, {"the status", combination{statusDict: true}}, {"the body and the status", combination{bodyDict: true, statusDict: true}}, {"the body and the status with functions", combination{bodyFunc: true, statusFunc: true}}} {
+		It("a patch of "+k.parts+" does not change an object with another UID [F20]", func(ctx SpecContext) {
 			for _, kind := range []string{apart, whole} {
 				obj := create(ctx, kind)
-				recreate(ctx, obj)
+				replaceObject(ctx, obj)
 				before := read(ctx, obj)
-				result, err := k.patch().Apply(ctx, c, obj, patch.StatusSubresource(kind == apart))
+				result, err := k.patch().Apply(ctx, c, obj, patch.WithStatusSubresource(kind == apart))
 				Expect(err).NotTo(HaveOccurred())
 				Expect(result.Gone).To(BeTrue())
 				Expect(read(ctx, obj)).To(Equal(before))
@@ -83,14 +86,14 @@ var _ = Describe("Rights for a patch", func() {
 				p.Spec().In("free").Set("unknown", "to Go types")
 				_, err := p.Apply(ctx, c, obj)
 				Expect(err).NotTo(HaveOccurred())
-				want, err := k.patch().Fold(obj.Object)
+				want, err := k.patch().ApplyTo(obj.Object)
 				Expect(err).NotTo(HaveOccurred())
-				result, err := k.patch().Apply(ctx, user, obj, patch.StatusSubresource(kind == apart))
+				result, err := k.patch().Apply(ctx, user, obj, patch.WithStatusSubresource(kind == apart))
 				Expect(err).NotTo(HaveOccurred())
 				stored := read(ctx, obj)
 				Expect(stored["spec"]).To(Equal(want["spec"]))
 				Expect(stored["status"]).To(Equal(want["status"]))
-				Expect(result.Reads).To(BeNumerically("<=", len(k.calls(kind))), "the patch needs at most one read for each write")
+				Expect(result.Reads).To(BeNumerically("<=", len(k.listRequests(kind))), "the patch needs at most one read for each write")
 			}
 		}
 	})
@@ -98,7 +101,7 @@ var _ = Describe("Rights for a patch", func() {
 	It("a client that may neither patch nor update receives an error that names the resource [F59]", func(ctx SpecContext) {
 		user := userWith(ctx, "reader", "get")
 		for _, k := range []combination{{bodyDict: true}, {statusFunc: true}} {
-			_, err := k.patch().Apply(ctx, user, create(ctx, apart), patch.StatusSubresource(true))
+			_, err := k.patch().Apply(ctx, user, create(ctx, apart), patch.WithStatusSubresource(true))
 			rights, ok := errors.AsType[*patch.RightsError](err)
 			Expect(ok).To(BeTrue(), "the error is %v", err)
 			Expect(rights.Resource).To(HavePrefix(apart))

@@ -42,7 +42,7 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	crds := append(controlplane.CRDs(), definition(apart, true), definition(whole, false))
+	crds := append(controlplane.CRDs(), newDefinition(apart, true), newDefinition(whole, false))
 	cp := world.StartControlPlane(ctx, controlplane.Options{CRDs: crds})
 	cfg = cp.Config
 	c = newClient(wire.wrap(cfg))
@@ -50,9 +50,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 func newClient(cfg *rest.Config) client.Client { return world.NewClient(GinkgoTB(), cfg) }
 
-// definition returns the definition of a kind. In this kind, both the spec and the status contain an integer n, a
+// newDefinition returns the definition of a kind. In this kind, both the spec and the status contain an integer n, a
 // nullable text, a list and a map without a schema.
-func definition(kind string, subresource bool) *apiextv1.CustomResourceDefinition {
+func newDefinition(kind string, subresource bool) *apiextv1.CustomResourceDefinition {
 	preserve := true
 	part := apiextv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextv1.JSONSchemaProps{
 		"n":    {Type: "integer"},
@@ -132,7 +132,7 @@ type recorder struct {
 }
 
 func (r *recorder) wrap(cfg *rest.Config) *rest.Config {
-	r.counter.Inject(func(req *http.Request) (*http.Response, error) {
+	r.counter.SetInjector(func(req *http.Request) (*http.Response, error) {
 		what, ok := faultnet.RequestOf(req)
 		if !ok || what.Verb != "patch" {
 			return nil, nil
@@ -160,7 +160,7 @@ func (r *recorder) reset() {
 	r.writes, r.bodies = nil, nil
 }
 
-func (r *recorder) sent() []request {
+func (r *recorder) getRequests() []request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]request{}, r.writes...)

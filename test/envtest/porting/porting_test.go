@@ -42,17 +42,17 @@ var _ = Describe("Ported deployers", func() {
 					return deployerlib.Port(counting{Container: &porting.Container{Host: c}, calls: calls}, nil)
 				})
 				w.Create(ctx, "item", config)
-				Expect(take(ctx, calls, 4)).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Progressing, phases.Progressing}))
-				finish(ctx, w)
+				Expect(receivePhases(ctx, calls, 4)).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Progressing, phases.Progressing}))
+				completePods(ctx, w)
 				Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 
 				go func() {
 					defer GinkgoRecover()
-					Eventually(func(g Gomega) { g.Expect(pods(ctx, w)).To(HaveLen(2)) }).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
-					finish(ctx, w)
+					Eventually(func(g Gomega) { g.Expect(listPods(ctx, w)).To(HaveLen(2)) }).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
+					completePods(ctx, w)
 				}()
 				w.Delete(ctx, "item")
-				Expect(pods(ctx, w)).To(HaveLen(2), "one to deploy, and one to uninstall")
+				Expect(listPods(ctx, w)).To(HaveLen(2), "one to deploy, and one to uninstall")
 			})
 
 			for _, removal := range []string{"in memory", "through the API"} {
@@ -64,7 +64,7 @@ var _ = Describe("Ported deployers", func() {
 						}
 						return deployerlib.Port(helm, nil)
 					})
-					Expect(w.Deploy(ctx, "item", config).Status.Phase).To(Equal(phases.Succeeded))
+					Expect(w.CreateAndRun(ctx, "item", config).Status.Phase).To(Equal(phases.Succeeded))
 					w.Delete(ctx, "item")
 					Expect(w.Client.Get(ctx, w.Key("release-item"), &corev1.ConfigMap{})).NotTo(Succeed())
 				})
@@ -86,7 +86,7 @@ var _ = Describe("Ported deployers", func() {
 						},
 					}, nil)
 				})
-				status := w.Deploy(ctx, "item", config).Status
+				status := w.CreateAndRun(ctx, "item", config).Status
 				Expect(status.Phase).To(Equal(phases.Succeeded))
 				Expect(string(status.ProviderStatus.Raw)).To(ContainSubstring("d1"))
 				Expect(looks).To(Equal(2))
@@ -96,7 +96,7 @@ var _ = Describe("Ported deployers", func() {
 				start(func(c client.Client) deployerlib.Deployer { return deployerlib.Port(&porting.Mock{Status: c}, nil) })
 				w.Create(ctx, "item", config)
 				Eventually(func(g Gomega) {
-					status := w.Stored(ctx, "item")(g).Status
+					status := w.ReadItem(ctx, "item")(g).Status
 					g.Expect(status.LastError).NotTo(BeNil())
 					g.Expect(status.LastError.Message).To(ContainSubstring("with a client of its own"))
 					g.Expect(status.Phase).To(Equal(phases.Failed))
@@ -110,12 +110,12 @@ var _ = Describe("Ported deployers", func() {
 					manifest.Target = c
 					return deployerlib.PortClassic(manifest, deployerlib.ClassicOptions{FailAfter: 5 * time.Minute})
 				})
-				Expect(w.Deploy(ctx, "item", config).Status.Phase).To(Equal(phases.Succeeded))
+				Expect(w.CreateAndRun(ctx, "item", config).Status.Phase).To(Equal(phases.Succeeded))
 				before := w.Read(ctx, "manifest-item")
 				Expect(before.Data).To(HaveKey("kubeconfig"))
-				Expect(w.Landscaper.Operate(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
+				Expect(w.Landscaper.SetOperation(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
 				Eventually(func(g Gomega) {
-					g.Expect(w.Stored(ctx, "item")(g).Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
+					g.Expect(w.ReadItem(ctx, "item")(g).Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
 					g.Expect(w.Data(ctx, "manifest-item")(g)).To(HaveField("UID", Not(Equal(before.UID))))
 				}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
 				w.Delete(ctx, "item")
@@ -141,8 +141,8 @@ func (c counting) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *
 	return c.Container.Reconcile(ctx, lsCtx, di, target)
 }
 
-// take returns the phases that the first n calls received.
-func take(ctx context.Context, calls <-chan lsv1alpha1.DeployItemPhase, n int) []lsv1alpha1.DeployItemPhase {
+// receivePhases returns the phases that the first n calls received.
+func receivePhases(ctx context.Context, calls <-chan lsv1alpha1.DeployItemPhase, n int) []lsv1alpha1.DeployItemPhase {
 	GinkgoHelper()
 	var got []lsv1alpha1.DeployItemPhase
 	for range n {
@@ -153,18 +153,18 @@ func take(ctx context.Context, calls <-chan lsv1alpha1.DeployItemPhase, n int) [
 	return got
 }
 
-// pods returns the ConfigMaps that represent pods.
-func pods(ctx context.Context, w *world.World) []corev1.ConfigMap {
+// listPods returns the ConfigMaps that represent pods.
+func listPods(ctx context.Context, w *world.World) []corev1.ConfigMap {
 	GinkgoHelper()
 	list := &corev1.ConfigMapList{}
 	Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 	return slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return cm.GenerateName == "" })
 }
 
-// finish marks all pods as ended.
-func finish(ctx context.Context, w *world.World) {
+// completePods marks all pods as ended.
+func completePods(ctx context.Context, w *world.World) {
 	GinkgoHelper()
-	for _, pod := range pods(ctx, w) {
+	for _, pod := range listPods(ctx, w) {
 		pod.Data = map[string]string{"phase": string(corev1.PodSucceeded)}
 		Expect(w.Client.Update(ctx, &pod)).To(Succeed())
 	}

@@ -45,7 +45,7 @@ var _ = Describe("Leader election of a program", func() {
 	})
 
 	It("keeps the lease while an abandoned call still runs [F49]", func(ctx SpecContext) {
-		deployer := &stubborn{entered: make(chan struct{}), leave: make(chan struct{})}
+		deployer := &uncancellableDeployer{entered: make(chan struct{}), leave: make(chan struct{})}
 		DeferCleanup(func() { close(deployer.leave) })
 		cmd := deployermain.Command(deployermain.Program{
 			Name: "stubborn", Args: deployerlib.DeployerArgs{Name: "stubborn", Type: "example.org/stubborn", Deployer: deployer},
@@ -58,7 +58,7 @@ var _ = Describe("Leader election of a program", func() {
 		defer stop()
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.ExecuteContext(running) }()
-		ls := landscaper(c)
+		ls := newLandscaper(c)
 		di := ls.Item(ns, "stubborn", "example.org/stubborn", `{"apiVersion":"example.org/v1","kind":"Stubborn"}`)
 		Expect(ls.Deploy(ctx, di)).To(Succeed())
 		Eventually(deployer.entered, patience).Should(BeClosed())
@@ -70,24 +70,24 @@ var _ = Describe("Leader election of a program", func() {
 	})
 
 	It("runs two replicas at the same time if leases are forbidden, and each job ends once [F56]", func(ctx SpecContext) {
-		access := restricted(ctx, "two-replicas", mockRights...)
-		probes := freeAddress()
+		access := newRestrictedKubeconfig(ctx, "two-replicas", mockRights...)
+		probes := findFreeAddress()
 		for _, address := range []string{probes, "0"} {
 			run("--kubeconfig="+access, "--leader-election-id=two-replicas", "--item-selector=user=two-replicas", "--health-probe-bind-address="+address)
 		}
-		ls := landscaper(c)
+		ls := newLandscaper(c)
 		var items []types.NamespacedName
 		for i := range 20 {
-			items = append(items, deploy(ctx, ls, fmt.Sprintf("two-replicas-%d", i), `,"export":{"a":1}`, func(di *lsv1alpha1.DeployItem) {
+			items = append(items, createAndStart(ctx, ls, fmt.Sprintf("two-replicas-%d", i), `,"export":{"a":1}`, func(di *lsv1alpha1.DeployItem) {
 				di.Labels = map[string]string{"user": "two-replicas"}
 			}))
 		}
 		Eventually(status, patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
 		for _, item := range items {
-			Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+			Expect(ls.WaitUntilFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 			job, err := ls.Trigger(ctx, item)
 			Expect(err).NotTo(HaveOccurred())
-			di, err := ls.AwaitJob(ctx, item, job)
+			di, err := ls.WaitForJob(ctx, item, job)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(di.Status.JobIDFinished).To(Equal(job))
 			Expect(di.Status.LastError).To(BeNil())
@@ -98,34 +98,34 @@ var _ = Describe("Leader election of a program", func() {
 
 var _ = Describe("Readiness of a program", func() {
 	It("fails with the reason while lists are forbidden, and recovers when the rights are granted [F56]", func(ctx SpecContext) {
-		access := restricted(ctx, "not-ready", allowed(lsGroup, []string{"list", "watch"}, "deployitems"))
-		probes := freeAddress()
+		access := newRestrictedKubeconfig(ctx, "not-ready", allowed(lsGroup, []string{"list", "watch"}, "deployitems"))
+		probes := findFreeAddress()
 		run("--kubeconfig="+access, "--leader-elect=false", "--item-selector=user=not-ready", "--health-probe-bind-address="+probes)
 		Eventually(get, patience).WithArguments("http://" + probes + "/readyz/cache").Should(MatchRegexp(`list (targets|contexts): .* is forbidden`))
 		Expect(status("http://" + probes + "/readyz")).To(Equal(http.StatusInternalServerError))
 		Expect(status("http://" + probes + "/healthz")).To(Equal(http.StatusOK))
-		world.Grant(ctx, cp.Config, "system:serviceaccount:default:not-ready", "", mockRights...)
+		world.GrantRules(ctx, cp.Config, "system:serviceaccount:default:not-ready", "", mockRights...)
 		Eventually(status, 2*patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
 	})
 
 	It("fails while leases are forbidden, until the program runs without a lease [F56]", func(ctx SpecContext) {
-		access := restricted(ctx, "refused", mockRights...)
-		probes := freeAddress()
+		access := newRestrictedKubeconfig(ctx, "refused", mockRights...)
+		probes := findFreeAddress()
 		run("--kubeconfig="+access, "--leader-election-id=refused", "--item-selector=user=refused", "--health-probe-bind-address="+probes)
 		Eventually(get, patience).WithArguments("http://" + probes + "/readyz/leader-election").Should(ContainSubstring("leases.coordination.k8s.io"))
 		Eventually(status, patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
 	})
 })
 
-// stubborn is a deployer whose calls ignore that their context is cancelled.
-type stubborn struct {
+// uncancellableDeployer is a deployer whose calls ignore that their context is cancelled.
+type uncancellableDeployer struct {
 	deployerlib.Base
 
 	once           atomic.Bool
 	entered, leave chan struct{}
 }
 
-func (s *stubborn) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (s *uncancellableDeployer) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	if s.once.CompareAndSwap(false, true) {
 		close(s.entered)
 	}
@@ -133,7 +133,7 @@ func (s *stubborn) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.D
 	return nil
 }
 
-func (s *stubborn) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (s *uncancellableDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 

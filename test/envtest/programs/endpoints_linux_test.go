@@ -17,33 +17,33 @@ import (
 
 var _ = Describe("Endpoints of a deployer", func() {
 	It("each endpoint can be disabled, and its port is then closed [Rx13]", func(ctx SpecContext) {
-		ls := landscaper(c)
-		item := deploy(ctx, ls, "endpoints", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "endpoints"} })
+		ls := newLandscaper(c)
+		item := createAndStart(ctx, ls, "endpoints", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "endpoints"} })
 		silent := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=endpoints",
 			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--history-bind-address=0")
-		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded), "the deployer processes items")
-		Consistently(listens).WithArguments(silent.Command.Process.Pid).Should(BeEmpty())
+		Expect(ls.WaitUntilFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded), "the deployer processes items")
+		Consistently(listListeningPorts).WithArguments(silent.Command.Process.Pid).Should(BeEmpty())
 
 		for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address=", "--history-bind-address="} {
-			address := freeAddress()
+			address := findFreeAddress()
 			session := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=nobody", "--history-bind-address=0", flag+address)
-			Eventually(listens, patience).WithArguments(session.Command.Process.Pid).Should(ConsistOf(portOf(address)), flag)
-			Consistently(listens).WithArguments(session.Command.Process.Pid).Should(ConsistOf(portOf(address)), flag)
+			Eventually(listListeningPorts, patience).WithArguments(session.Command.Process.Pid).Should(ConsistOf(parsePort(address)), flag)
+			Consistently(listListeningPorts).WithArguments(session.Command.Process.Pid).Should(ConsistOf(parsePort(address)), flag)
 		}
 	})
 })
 
-// portOf returns the port of an address.
-func portOf(address string) int {
+// parsePort returns the port of an address.
+func parsePort(address string) int {
 	GinkgoHelper()
 	port, err := strconv.Atoi(address[strings.LastIndex(address, ":")+1:])
 	Expect(err).NotTo(HaveOccurred())
 	return port
 }
 
-// listens returns the TCP ports on which a process listens.
-func listens(pid int) ([]int, error) {
-	sockets, err := socketsOf(pid)
+// listListeningPorts returns the TCP ports on which a process listens.
+func listListeningPorts(pid int) ([]int, error) {
+	sockets, err := listSockets(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func listens(pid int) ([]int, error) {
 	return ports, nil
 }
 
-// socketsOf returns the inodes of the sockets that a process has opened.
-func socketsOf(pid int) ([]string, error) {
+// listSockets returns the inodes of the sockets that a process has opened.
+func listSockets(pid int) ([]string, error) {
 	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil || len(open) == 0 {
 		return nil, fmt.Errorf("no open files of process %d: %w", pid, err)

@@ -36,13 +36,13 @@ var _ = Describe("manifest-deployer", func() {
 	It("runs outside of a cluster with the configuration file of Landscaper", func(ctx SpecContext) {
 		config := writeFile("apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration\n" +
 			"controller: {workers: 3}\nexport: {defaultTimeout: 1m}\nhpa: {maxReplicas: 2}\ntargetSelector: [{targets: [{name: plain, namespace: default}]}]\n")
-		metrics := freeAddress()
+		metrics := findFreeAddress()
 		session := start(manifestProgram, "--kubeconfig="+kubeconfig, "--config="+config, "--item-selector=user=plain", "--allow-private-hosts",
 			"--metrics-bind-address="+metrics)
-		target(ctx, "plain", cp.Kubeconfig())
-		ls := landscaper(c)
-		item := deployManifests(ctx, ls, "plain", `,"updateStrategy":"update"`, configMap(ns, "plain", "a"))
-		di, err := ls.AwaitFinished(ctx, item)
+		createTarget(ctx, "plain", cp.Kubeconfig())
+		ls := newLandscaper(c)
+		item := createManifestItem(ctx, ls, "plain", `,"updateStrategy":"update"`, configMap(ns, "plain", "a"))
+		di, err := ls.WaitUntilFinished(ctx, item)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(di.Status.Deployer.Name).To(Equal(manifest.Name))
@@ -72,39 +72,39 @@ var _ = Describe("manifest-deployer", func() {
 	It("needs the rights of its rbac.yaml, and in the target those for its manifests", func(ctx SpecContext) {
 		home := namespace(ctx, "restricted-")
 		allow(ctx, home, "restricted-target-user", "configmaps", "services")
-		target(ctx, "restricted-manifests", kubeconfigOf("restricted-target-user"))
+		createTarget(ctx, "restricted-manifests", newTargetContent("restricted-target-user"))
 		user := "system:serviceaccount:default:manifest-deployer"
-		access, err := cp.User(user)
+		access, err := cp.AddUser(user)
 		Expect(err).NotTo(HaveOccurred())
-		grant(ctx, manifestRBAC, user, tokens, reviews)
+		grantRoles(ctx, manifestRBAC, user, tokens, reviews)
 		session := start(manifestProgram, "--kubeconfig="+writeKubeconfig(access), "--leader-election-id=restricted-manifests",
 			"--item-selector=user=restricted-manifests", "--allow-private-hosts")
 
-		ls := landscaper(c)
+		ls := newLandscaper(c)
 		exports := fmt.Sprintf(`,"exports":{"exports":[{"key":"k","jsonPath":"data.k","fromResource":{"apiVersion":"v1","kind":"ConfigMap","namespace":%q,"name":"a"}}]}`, home)
 		service := fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"namespace":%q,"name":"s"},"spec":{"ports":[{"port":80}]}}`, home)
-		item := deployManifests(ctx, ls, "restricted-manifests", exports, configMap(home, "a", "1"), configMap(home, "b", "1"), service)
-		di, err := ls.AwaitFinished(ctx, item)
+		item := createManifestItem(ctx, ls, "restricted-manifests", exports, configMap(home, "a", "1"), configMap(home, "b", "1"), service)
+		di, err := ls.WaitUntilFinished(ctx, item)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
 		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", manifest.ConditionDriftDetection)), "all objects in the namespace are watched")
 
 		By("correcting drift")
-		Expect(c.Patch(ctx, named(home, "a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"by hand"}}`)))).To(Succeed())
+		Expect(c.Patch(ctx, newConfigMap(home, "a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"by hand"}}`)))).To(Succeed())
 		Eventually(ctx, value).WithArguments(ctx, home, "a").WithTimeout(patience).Should(Equal("1"))
 
 		By("changing, pruning, exporting another value, and no longer exporting")
 		job := update(ctx, ls, item, exports, configMap(home, "a", "2"), service)
-		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		Expect(ls.WaitForJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 		Expect([]string{value(ctx, home, "a"), value(ctx, home, "b")}).To(Equal([]string{"2", "gone"}))
 		job = update(ctx, ls, item, "", configMap(home, "a", "2"))
-		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status", SatisfyAll(
+		Expect(ls.WaitForJob(ctx, item, job)).To(HaveField("Status", SatisfyAll(
 			HaveField("Phase", lsv1alpha1.DeployItemPhases.Succeeded), HaveField("ExportReference", BeNil()))))
 
 		By("reporting errors")
 		job = update(ctx, ls, item, `,"nonsense":true`, configMap(home, "a", "2"))
-		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Failed))
+		Expect(ls.WaitForJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Failed))
 		Eventually(ctx, events).WithArguments(ctx, item.Name).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 
 		By("deleting")
@@ -119,42 +119,42 @@ var _ = Describe("manifest-deployer", func() {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "robot"}}
 		Expect(c.Create(ctx, account)).To(Succeed())
 		allow(ctx, home, "system:serviceaccount:default:robot", "configmaps")
-		target(ctx, "self", []byte(`{"selfConfig":{"serviceAccount":{"name":"robot"}}}`))
-		audience, err := json.Marshal(audiences(ctx, account))
+		createTarget(ctx, "self", []byte(`{"selfConfig":{"serviceAccount":{"name":"robot"}}}`))
+		audience, err := json.Marshal(getAudiences(ctx, account))
 		Expect(err).NotTo(HaveOccurred())
-		target(ctx, "oidc", fmt.Appendf(nil, `{"oidcConfig":{"server":"https://far.example.com","serviceAccount":{"name":"robot"},"audience":%s}}`, audience))
+		createTarget(ctx, "oidc", fmt.Appendf(nil, `{"oidcConfig":{"server":"https://far.example.com","serviceAccount":{"name":"robot"},"audience":%s}}`, audience))
 		user := "system:serviceaccount:default:manifest-deployer-with-tokens"
-		access, err := cp.User(user)
+		access, err := cp.AddUser(user)
 		Expect(err).NotTo(HaveOccurred())
-		grant(ctx, manifestRBAC, user, tokens, reviews)
+		grantRoles(ctx, manifestRBAC, user, tokens, reviews)
 		session := start(manifestProgram, "--kubeconfig="+writeKubeconfig(access), "--leader-election-id=accounts", "--item-selector=user in (self,oidc)",
 			"--enable-self-targets", "--enable-oidc-targets", "--allow-private-hosts")
-		ls := landscaper(c)
-		self := deployManifests(ctx, ls, "self", "", configMap(home, "a", "1"))
+		ls := newLandscaper(c)
+		self := createManifestItem(ctx, ls, "self", "", configMap(home, "a", "1"))
 		Eventually(ctx, lastError).WithArguments(ctx, ls, self).WithTimeout(patience).Should(
 			ContainSubstring(`cannot create resource "serviceaccounts/token"`), "only the role for tokens grants this right")
 
 		bind(ctx, ns, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: tokens}, user)
-		di, err := ls.AwaitFinished(ctx, self)
+		di, err := ls.WaitUntilFinished(ctx, self)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 		Expect(value(ctx, home, "a")).To(Equal("1"))
 
-		oidc := deployManifests(ctx, ls, "oidc", "", configMap(home, "b", "1"))
+		oidc := createManifestItem(ctx, ls, "oidc", "", configMap(home, "b", "1"))
 		Eventually(ctx, lastError).WithArguments(ctx, ls, oidc).WithTimeout(patience).Should(ContainSubstring(`cannot create resource "tokenreviews"`))
 		Expect(c.Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"}, Subjects: subjects(user),
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"}, Subjects: newSubjects(user),
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reviews},
 		})).To(Succeed())
 		Eventually(ctx, lastError).WithArguments(ctx, ls, oidc).WithTimeout(patience).Should(ContainSubstring("oidcConfig.audience"), "the review was allowed")
-		Expect(ls.Annotate(ctx, oidc, map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed(), "its target cannot be searched for objects")
+		Expect(ls.SetAnnotations(ctx, oidc, map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed(), "its target cannot be searched for objects")
 		Expect(ls.Delete(ctx, self, oidc)).To(Succeed())
 		Expect(string(session.Err.Contents())).NotTo(Or(ContainSubstring("panicked"), ContainSubstring("DATA RACE")))
 	})
 })
 
-// deployManifests creates an item and starts its first job. The item and its Target have the same name.
-func deployManifests(ctx SpecContext, ls *landscapertest.Landscaper, name, more string, manifests ...string) types.NamespacedName {
+// createManifestItem creates an item and starts its first job. The item and its Target have the same name.
+func createManifestItem(ctx SpecContext, ls *landscapertest.Landscaper, name, more string, manifests ...string) types.NamespacedName {
 	GinkgoHelper()
 	di := ls.Item(ns, name+"-item", manifest.Type, manifestConfig(more, manifests))
 	di.Labels = map[string]string{"user": name}
@@ -187,7 +187,7 @@ func configMap(namespace, name, value string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q},"data":{"k":%q}}`, namespace, name, value)
 }
 
-func named(namespace, name string) *corev1.ConfigMap {
+func newConfigMap(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
@@ -195,7 +195,7 @@ func named(namespace, name string) *corev1.ConfigMap {
 // "gone" if the ConfigMap does not exist.
 func value(ctx SpecContext, namespace, name string) string {
 	GinkgoHelper()
-	cm := named(namespace, name)
+	cm := newConfigMap(namespace, name)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		return "gone"
@@ -218,8 +218,8 @@ func namespace(ctx SpecContext, prefix string) string {
 	return made.Name
 }
 
-// target creates a Target and a Secret with its content.
-func target(ctx SpecContext, name string, content []byte) {
+// createTarget creates a Target and a Secret with its content.
+func createTarget(ctx SpecContext, name string, content []byte) {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "target-" + name}, Data: map[string][]byte{"kubeconfig": content}}
 	Expect(c.Create(ctx, secret)).To(Succeed())
@@ -229,10 +229,10 @@ func target(ctx SpecContext, name string, content []byte) {
 	Expect(c.Create(ctx, target)).To(Succeed())
 }
 
-// kubeconfigOf returns a user's kubeconfig as the configuration of a Target.
-func kubeconfigOf(user string) []byte {
+// newTargetContent returns a user's kubeconfig as the configuration of a Target.
+func newTargetContent(user string) []byte {
 	GinkgoHelper()
-	access, err := cp.User(user)
+	access, err := cp.AddUser(user)
 	Expect(err).NotTo(HaveOccurred())
 	content, err := os.ReadFile(writeKubeconfig(access))
 	Expect(err).NotTo(HaveOccurred())
@@ -248,8 +248,8 @@ func allow(ctx SpecContext, namespace, user string, resources ...string) {
 	bind(ctx, namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, user)
 }
 
-// audiences returns the audiences of the API server.
-func audiences(ctx SpecContext, account *corev1.ServiceAccount) []string {
+// getAudiences returns the audiences of the API server.
+func getAudiences(ctx SpecContext, account *corev1.ServiceAccount) []string {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{}
 	Expect(c.SubResource("token").Create(ctx, account, request)).To(Succeed())

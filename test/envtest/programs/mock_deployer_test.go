@@ -33,8 +33,8 @@ import (
 var _ = Describe("mock-deployer", func() {
 	It("runs outside of a cluster with only --kubeconfig, and exits with status 0 on SIGTERM", func(ctx SpecContext) {
 		session := run("--kubeconfig=" + kubeconfig)
-		ls := landscaper(c)
-		di, err := ls.AwaitFinished(ctx, deploy(ctx, ls, "plain", ""))
+		ls := newLandscaper(c)
+		di, err := ls.WaitUntilFinished(ctx, createAndStart(ctx, ls, "plain", ""))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Deployer.Name).To(Equal(mock.Name))
 		Expect(leader(ctx, c, mock.Name)).NotTo(BeEmpty())
@@ -44,14 +44,14 @@ var _ = Describe("mock-deployer", func() {
 	})
 
 	It("serves its state at /readyz and /metrics", func(ctx SpecContext) {
-		metrics, probes := freeAddress(), freeAddress()
+		metrics, probes := findFreeAddress(), findFreeAddress()
 		run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=metrics",
 			"--metrics-bind-address="+metrics, "--health-probe-bind-address="+probes)
 		Eventually(get, patience).WithArguments("http://" + probes + "/readyz").Should(Equal("ok"))
 		Expect(get("http://" + probes + "/healthz")).To(Equal("ok"))
-		ls := landscaper(c)
-		item := deploy(ctx, ls, "metrics", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "metrics"} })
-		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		ls := newLandscaper(c)
+		item := createAndStart(ctx, ls, "metrics", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "metrics"} })
+		Expect(ls.WaitUntilFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 		Expect(get("http://" + metrics + "/metrics")).To(ContainSubstring(`deployerkit_`))
 	})
 
@@ -77,9 +77,9 @@ var _ = Describe("mock-deployer", func() {
 	})
 
 	It("needs only the rights of its rbac.yaml", func(ctx SpecContext) {
-		user, err := cp.User("system:serviceaccount:default:mock-deployer")
+		user, err := cp.AddUser("system:serviceaccount:default:mock-deployer")
 		Expect(err).NotTo(HaveOccurred())
-		grant(ctx, mockRBAC, "system:serviceaccount:default:mock-deployer")
+		grantRoles(ctx, mockRBAC, "system:serviceaccount:default:mock-deployer")
 		session := run("--kubeconfig="+writeKubeconfig(user), "--leader-election-id=restricted", "--item-selector=user=restricted")
 
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "restricted-target"}, Data: map[string][]byte{"kubeconfig": []byte("{}")}}
@@ -88,45 +88,45 @@ var _ = Describe("mock-deployer", func() {
 		target.Spec.Type = "example.com/some"
 		target.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: secret.Name}
 		Expect(c.Create(ctx, target)).To(Succeed())
-		ls := landscaper(c)
+		ls := newLandscaper(c)
 		restricted := func(di *lsv1alpha1.DeployItem) {
 			di.Labels = map[string]string{"user": "restricted"}
 			di.Spec.Target = &lsv1alpha1.ObjectReference{Namespace: ns, Name: target.Name}
 		}
-		item := deploy(ctx, ls, "restricted", `,"export":{"a":1}`, restricted)
-		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		item := createAndStart(ctx, ls, "restricted", `,"export":{"a":1}`, restricted)
+		Expect(ls.WaitUntilFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 		Expect(ls.Update(ctx, item, `{"export":{"a":2},"nonsense":true}`)).To(Succeed())
 		job, err := ls.Trigger(ctx, item)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Failed))
+		Expect(ls.WaitForJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Failed))
 		Eventually(ctx, events).WithArguments(ctx, item.Name).Should(ContainElement(ContainSubstring("nonsense")))
 		Expect(ls.Delete(ctx, item)).To(Succeed())
 		Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
 		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("forbidden"))
 	})
 
-	It("ends the job of a killed leader once in another replica [decision 28] [H-30] [H-34]", func(ctx SpecContext) {
+	It("ends the job of a killed leader exactly once, in another replica [H-30] [H-34] [C14]", func(ctx SpecContext) {
 		election := []string{"--kubeconfig=" + kubeconfig, "--leader-election-id=killed", "--item-selector=user=killed"}
 		first := run(election...)
 		Eventually(ctx, leader).WithArguments(ctx, c, "killed").WithTimeout(patience).ShouldNot(BeEmpty())
 		holder := leader(ctx, c, "killed")
 		second := run(election...)
-		ls := landscaper(c)
-		item := deploy(ctx, ls, "killed", `,"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
+		ls := newLandscaper(c)
+		item := createAndStart(ctx, ls, "killed", `,"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
 			di.Labels = map[string]string{"user": "killed"}
 			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 12 * time.Second}
 		})
-		running, err := ls.AwaitPhase(ctx, item, "Progressing")
+		running, err := ls.WaitForPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(first.Kill(), patience).Should(gexec.Exit())
 
-		di, err := ls.AwaitFinished(ctx, item)
+		di, err := ls.WaitUntilFinished(ctx, item)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(leader(ctx, c, "killed")).NotTo(Equal(holder))
 		Expect(di.Status.JobIDFinished).To(Equal(running.Status.JobID))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 		Expect(di.Status.LastReconcileTime).To(Equal(running.Status.LastReconcileTime), "the job was resumed, not begun again")
-		Expect(di.Status.TransitionTimes.FinishedTime.Sub(di.Status.LastReconcileTime.Time)).To(And(BeNumerically(">=", 9*time.Second), BeNumerically("<=", 12*time.Second+testtime.Stretch(3*time.Second))),
+		Expect(di.Status.TransitionTimes.FinishedTime.Sub(di.Status.LastReconcileTime.Time)).To(And(BeNumerically(">=", 9*time.Second), BeNumerically("<=", 12*time.Second+testtime.ScaleTimeout(3*time.Second))),
 			"its deadline counts across the takeover")
 		Expect(second).NotTo(gexec.Exit())
 	})
@@ -135,18 +135,18 @@ var _ = Describe("mock-deployer", func() {
 		host := world.StartControlPlane(ctx, controlplane.Options{})
 		hostClient := world.NewClient(GinkgoTB(), host.Config)
 		run("--kubeconfig="+fileOf(host), "--landscaper-kubeconfig="+kubeconfig, "--leader-election-id=two", "--item-selector=user=two")
-		ls := landscaper(c)
-		item := deploy(ctx, ls, "two", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "two"} })
-		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		ls := newLandscaper(c)
+		item := createAndStart(ctx, ls, "two", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "two"} })
+		Expect(ls.WaitUntilFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 		Expect(leader(ctx, hostClient, "two")).NotTo(BeEmpty())
 		Expect(leader(ctx, c, "two")).To(BeEmpty())
 	})
 
 	It("completes a running reconcile before it stops, and stops within its grace period [decision 11]", func(ctx SpecContext) {
 		session := run("--kubeconfig="+kubeconfig, "--leader-election-id=stopped", "--item-selector=user=stopped")
-		ls := landscaper(c)
-		item := deploy(ctx, ls, "stopped", `,"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "stopped"} })
-		_, err := ls.AwaitPhase(ctx, item, "Progressing")
+		ls := newLandscaper(c)
+		item := createAndStart(ctx, ls, "stopped", `,"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "stopped"} })
+		_, err := ls.WaitForPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
 		session.Signal(syscall.SIGTERM)
 		Eventually(session, 15*time.Second).Should(gexec.Exit(0))
@@ -185,10 +185,10 @@ func events(ctx SpecContext, name string) ([]string, error) {
 	return notes, nil
 }
 
-// grant grants a user the roles in a file. It skips roles whose names are in `but`.
-func grant(ctx SpecContext, path, user string, but ...string) {
+// grantRoles grants a user the roles in a file. It skips roles whose names are in `but`.
+func grantRoles(ctx SpecContext, path, user string, but ...string) {
 	GinkgoHelper()
-	for _, role := range roles(ctx, path) {
+	for _, role := range createRoles(ctx, path) {
 		if slices.Contains(but, role.GetName()) {
 			continue
 		}
@@ -197,22 +197,22 @@ func grant(ctx SpecContext, path, user string, but ...string) {
 			bind(ctx, role.GetNamespace(), ref, user)
 			continue
 		}
-		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"}, Subjects: subjects(user), RoleRef: ref}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"}, Subjects: newSubjects(user), RoleRef: ref}
 		Expect(c.Create(ctx, binding)).To(Succeed())
-		awaitRole(ctx, "", ref, user)
+		waitForRole(ctx, "", ref, user)
 	}
 }
 
 // bind binds a role to a user in one namespace.
 func bind(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
 	GinkgoHelper()
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "granted-"}, Subjects: subjects(user), RoleRef: ref}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "granted-"}, Subjects: newSubjects(user), RoleRef: ref}
 	Expect(c.Create(ctx, binding)).To(Succeed())
-	awaitRole(ctx, namespace, ref, user)
+	waitForRole(ctx, namespace, ref, user)
 }
 
-// awaitRole waits until a user has the rights of a role.
-func awaitRole(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
+// waitForRole waits until a user has the rights of a role.
+func waitForRole(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
 	GinkgoHelper()
 	role := &rbacv1.Role{}
 	if ref.Kind == "ClusterRole" {
@@ -222,25 +222,25 @@ func awaitRole(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user strin
 	} else {
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, role)).To(Succeed())
 	}
-	world.AwaitRights(ctx, c, user, namespace, role.Rules...)
+	world.WaitForRights(ctx, c, user, namespace, role.Rules...)
 }
 
-func subjects(user string) []rbacv1.Subject {
+func newSubjects(user string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 }
 
-// roles creates those roles of a file that do not exist yet.
-func roles(ctx SpecContext, path string) []*unstructured.Unstructured {
+// createRoles creates those roles of a file that do not exist yet.
+func createRoles(ctx SpecContext, path string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	found := rolesOf(path)
+	found := readRoles(path)
 	for _, role := range found {
 		Expect(client.IgnoreAlreadyExists(c.Create(ctx, role.DeepCopy()))).To(Succeed())
 	}
 	return found
 }
 
-// rolesOf reads the roles in a file.
-func rolesOf(path string) []*unstructured.Unstructured {
+// readRoles reads the roles in a file.
+func readRoles(path string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	body, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())

@@ -22,22 +22,22 @@ var _ = Describe("Deployer with --namespace", func() {
 	It("processes the items of this namespace with rights in this namespace only, and writes no item elsewhere [Rx12]", func(ctx SpecContext) {
 		home, elsewhere := namespace(ctx, "home-"), namespace(ctx, "elsewhere-")
 		user := "system:serviceaccount:default:one-namespace"
-		access, err := cp.User(user)
+		access, err := cp.AddUser(user)
 		Expect(err).NotTo(HaveOccurred())
-		grant(ctx, mockRBAC, user, "deployerkit:mock-deployer")
+		grantRoles(ctx, mockRBAC, user, "deployerkit:mock-deployer")
 		bind(ctx, home, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "deployerkit:mock-deployer"}, user)
 
-		ls := landscaper(c)
-		foreign := deployIn(ctx, ls, elsewhere)
+		ls := newLandscaper(c)
+		foreign := createItemIn(ctx, ls, elsewhere)
 		before, err := ls.Get(ctx, foreign)
 		Expect(err).NotTo(HaveOccurred())
 		session := run("--kubeconfig="+writeKubeconfig(access), "--leader-election-id=one-namespace",
 			"--item-selector=user=namespace", "--namespace="+home)
-		item := deployIn(ctx, ls, home)
-		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		item := createItemIn(ctx, ls, home)
+		Expect(ls.WaitUntilFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 		job, err := ls.Trigger(ctx, item)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		Expect(ls.WaitForJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 		Expect(ls.Delete(ctx, item)).To(Succeed())
 		Expect(ls.Get(ctx, foreign)).To(Equal(before), "its job is still to be picked up")
 
@@ -46,12 +46,12 @@ var _ = Describe("Deployer with --namespace", func() {
 
 		By("working there when it is not restricted")
 		run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=namespace")
-		Expect(ls.AwaitFinished(ctx, foreign)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		Expect(ls.WaitUntilFinished(ctx, foreign)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 	})
 })
 
-// deployIn creates a Target and an item in a namespace and starts the first job of the item.
-func deployIn(ctx SpecContext, ls *landscapertest.Landscaper, home string) types.NamespacedName {
+// createItemIn creates a Target and an item in a namespace and starts the first job of the item.
+func createItemIn(ctx SpecContext, ls *landscapertest.Landscaper, home string) types.NamespacedName {
 	GinkgoHelper()
 	Expect(ls.EnsureContext(ctx, home)).To(Succeed())
 	secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte("{}")}}

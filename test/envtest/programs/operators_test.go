@@ -73,82 +73,82 @@ func allowed(group string, verbs []string, resources ...string) rbacv1.PolicyRul
 
 var _ = Describe("Program that replaces a deployer of Landscaper", func() {
 	It("runs with the arguments, the environment and the rights of openMCP [O29] [O25] [O33] [F56] [F57]", func(ctx SpecContext) {
-		access := restricted(ctx, "openmcp", openMCPRights...)
+		access := newRestrictedKubeconfig(ctx, "openmcp", openMCPRights...)
 		session := startWith(map[string]string{
 			"KUBECONFIG": access, "MY_POD_NAME": "manifest-deployer-0", "MY_POD_NAMESPACE": "ls-system-x", "ENABLE_PROFILER": "true",
 			"LS_HOST_CLIENT_BURST": "30", "LS_HOST_CLIENT_QPS": "20", "LS_RESOURCE_CLIENT_BURST": "60", "LS_RESOURCE_CLIENT_QPS": "40",
 		}, "--config="+writeFile(fmt.Sprintf(openMCPConfig, "x", "openmcp")), "-v=info")
-		goesThrough(ctx, landscaper(c), "openmcp")
+		expectLifecycle(ctx, newLandscaper(c), "openmcp")
 		Expect(session.Err).To(gbytes.Say("leader election is forbidden"))
-		Expect(ended(session)).NotTo(ContainSubstring("Server rejected event"))
+		Expect(stopAndReadLog(session)).NotTo(ContainSubstring("Server rejected event"))
 	})
 
 	It("runs with the rights of landscaper-service and the file of its chart [O30] [O24] [F46]", func(ctx SpecContext) {
 		host := world.StartControlPlane(ctx, controlplane.Options{})
-		user, err := host.User("system:serviceaccount:default:manifest-deployer")
+		user, err := host.AddUser("system:serviceaccount:default:manifest-deployer")
 		Expect(err).NotTo(HaveOccurred())
 		hostClient := world.NewClient(GinkgoTB(), host.Config)
-		for _, role := range rolesOf(manifestRBAC) {
+		for _, role := range readRoles(manifestRBAC) {
 			if role.GetKind() == "Role" {
 				Expect(hostClient.Create(ctx, role)).To(Succeed())
 				Expect(hostClient.Create(ctx, &rbacv1.RoleBinding{
-					ObjectMeta: metav1.ObjectMeta{Namespace: role.GetNamespace(), Name: "elects"}, Subjects: subjects("system:serviceaccount:default:manifest-deployer"),
+					ObjectMeta: metav1.ObjectMeta{Namespace: role.GetNamespace(), Name: "elects"}, Subjects: newSubjects("system:serviceaccount:default:manifest-deployer"),
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.GetName()},
 				})).To(Succeed())
 			}
 		}
-		session := start(manifestProgram, "--kubeconfig="+writeKubeconfig(user), "--landscaper-kubeconfig="+restricted(ctx, "service", serviceRights...),
+		session := start(manifestProgram, "--kubeconfig="+writeKubeconfig(user), "--landscaper-kubeconfig="+newRestrictedKubeconfig(ctx, "service", serviceRights...),
 			"--config="+writeFile(fmt.Sprintf(chartConfig, "service", "service")), "--leader-election-id=service", "--allow-private-hosts", "-v=info")
-		goesThrough(ctx, landscaper(c), "service")
+		expectLifecycle(ctx, newLandscaper(c), "service")
 		Expect(leader(ctx, hostClient, "service")).NotTo(BeEmpty())
-		Expect(ended(session)).To(SatisfyAll(
+		Expect(stopAndReadLog(session)).To(SatisfyAll(
 			ContainSubstring("hpa.averageCpuUtilization"), ContainSubstring("namespace"),
 			Not(ContainSubstring("is forbidden")), Not(ContainSubstring("Server rejected event"))))
 	})
 
 	It("runs with the rights of the managed deployers of v0.27, under the annotation revision [O31] [F58]", func(ctx SpecContext) {
 		classic := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
-		access := restricted(ctx, "managed", managedRights...)
+		access := newRestrictedKubeconfig(ctx, "managed", managedRights...)
 		session := startWith(map[string]string{"KUBECONFIG": access}, "--config="+writeFile(fmt.Sprintf(chartConfig, "managed", "managed")), "-v=2")
-		goesThrough(ctx, classic, "managed")
-		Expect(ended(session)).To(ContainSubstring("leader election is forbidden"))
+		expectLifecycle(ctx, classic, "managed")
+		Expect(stopAndReadLog(session)).To(ContainSubstring("leader election is forbidden"))
 	})
 
 	It("sends core events if only these are permitted [O32] [F57]", func(ctx SpecContext) {
-		access := restricted(ctx, "core-events", managedRights...)
+		access := newRestrictedKubeconfig(ctx, "core-events", managedRights...)
 		session := start(manifestProgram, "--kubeconfig="+access, "--leader-elect=false", "--item-selector=user=core-events", "--allow-private-hosts")
-		ls := landscaper(c)
-		target(ctx, "core-events", cp.Kubeconfig())
-		item := deployManifests(ctx, ls, "core-events", `,"nonsense":true`)
+		ls := newLandscaper(c)
+		createTarget(ctx, "core-events", cp.Kubeconfig())
+		item := createManifestItem(ctx, ls, "core-events", `,"nonsense":true`)
 		Eventually(ctx, events).WithArguments(ctx, item.Name).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 		Expect(ls.Delete(ctx, item)).To(Succeed())
-		Expect(ended(session)).To(SatisfyAll(ContainSubstring("sending core events instead"), Not(ContainSubstring("Server rejected event"))))
+		Expect(stopAndReadLog(session)).To(SatisfyAll(ContainSubstring("sending core events instead"), Not(ContainSubstring("Server rejected event"))))
 	})
 })
 
-// goesThrough deploys, updates and deletes an item. The item and its Target have the same name.
-func goesThrough(ctx SpecContext, ls *landscapertest.Landscaper, name string) {
+// expectLifecycle deploys, updates and deletes an item. The item and its Target have the same name.
+func expectLifecycle(ctx SpecContext, ls *landscapertest.Landscaper, name string) {
 	GinkgoHelper()
 	home := namespace(ctx, name+"-")
-	target(ctx, name, cp.Kubeconfig())
+	createTarget(ctx, name, cp.Kubeconfig())
 	exports := fmt.Sprintf(`,"exports":{"exports":[{"key":"k","jsonPath":"data.k","fromResource":{"apiVersion":"v1","kind":"ConfigMap","namespace":%q,"name":"a"}}]}`, home)
-	item := deployManifests(ctx, ls, name, exports, configMap(home, "a", "1"), configMap(home, "b", "1"))
-	di, err := ls.AwaitFinished(ctx, item)
+	item := createManifestItem(ctx, ls, name, exports, configMap(home, "a", "1"), configMap(home, "b", "1"))
+	di, err := ls.WaitUntilFinished(ctx, item)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 	job := update(ctx, ls, item, exports, configMap(home, "a", "2"))
-	Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+	Expect(ls.WaitForJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 	Expect([]string{value(ctx, home, "a"), value(ctx, home, "b")}).To(Equal([]string{"2", "gone"}))
 	Expect(ls.Delete(ctx, item)).To(Succeed())
 	Expect(value(ctx, home, "a")).To(Equal("gone"))
 }
 
-// restricted returns the kubeconfig of a user with the given rights in the whole cluster.
-func restricted(ctx context.Context, name string, rules ...rbacv1.PolicyRule) string {
+// newRestrictedKubeconfig returns the kubeconfig of a user with the given rights in the whole cluster.
+func newRestrictedKubeconfig(ctx context.Context, name string, rules ...rbacv1.PolicyRule) string {
 	GinkgoHelper()
 	user := "system:serviceaccount:default:" + name
-	world.Grant(ctx, cp.Config, user, "", rules...)
-	access, err := cp.User(user)
+	world.GrantRules(ctx, cp.Config, user, "", rules...)
+	access, err := cp.AddUser(user)
 	Expect(err).NotTo(HaveOccurred())
 	return writeKubeconfig(access)
 }
@@ -168,8 +168,8 @@ func startWith(env map[string]string, args ...string) *gexec.Session {
 	return session
 }
 
-// ended stops a program and returns its log.
-func ended(session *gexec.Session) string {
+// stopAndReadLog stops a program and returns its log.
+func stopAndReadLog(session *gexec.Session) string {
 	GinkgoHelper()
 	Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
 	log := string(session.Err.Contents())

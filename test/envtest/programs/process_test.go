@@ -58,13 +58,13 @@ func start(program string, args ...string) *gexec.Session {
 	return session
 }
 
-// landscaper returns a simulated Landscaper with job IDs.
-func landscaper(c client.Client) *landscapertest.Landscaper {
+// newLandscaper returns a simulated Landscaper with job IDs.
+func newLandscaper(c client.Client) *landscapertest.Landscaper {
 	return landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID, DeployerType: true})
 }
 
-// deploy creates an item and starts its first job.
-func deploy(ctx context.Context, ls *landscapertest.Landscaper, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+// createAndStart creates an item and starts its first job.
+func createAndStart(ctx context.Context, ls *landscapertest.Landscaper, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	di := ls.Item(ns, name, mock.Type, fmt.Sprintf(`{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"%s}`, fields))
 	for _, f := range change {
@@ -104,8 +104,8 @@ func writeFile(content string) string {
 	return path
 }
 
-// freeAddress returns an address on which nothing listens.
-func freeAddress() string {
+// findFreeAddress returns an address on which nothing listens.
+func findFreeAddress() string {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
 	Expect(err).NotTo(HaveOccurred())

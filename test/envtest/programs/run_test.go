@@ -54,9 +54,9 @@ type runningExample struct {
 func runExample(ctx context.Context) runningExample {
 	GinkgoHelper()
 	running, cancel := context.WithCancel(ctx)
-	metrics := freeAddress()
+	metrics := findFreeAddress()
 	out, progress := gbytes.NewBuffer(), gbytes.NewBuffer()
-	cmd := runcommand.Command()
+	cmd := runcommand.NewCommand()
 	cmd.SetArgs([]string{
 		"--item", writeFile(exampleItem), "--target", writeFile(exampleTarget), "--", manifestProgram,
 		"--leader-elect=false", "--metrics-bind-address=" + metrics, "--health-probe-bind-address=0", "--allow-private-hosts",
@@ -69,36 +69,36 @@ func runExample(ctx context.Context) runningExample {
 		cancel()
 		Eventually(ended, patience).Should(Receive(BeNil()))
 	})
-	Eventually(textOf(out), patience).Should(ContainSubstring("demo/example  Succeeded"), textOf(progress))
+	Eventually(readBuffer(out), patience).Should(ContainSubstring("demo/example  Succeeded"), readBuffer(progress))
 	example := runningExample{metrics: "http://" + metrics + "/metrics"}
 	Eventually(func(g Gomega) {
-		found := regexp.MustCompile(`export KUBECONFIG=(\S+)`).FindStringSubmatch(textOf(progress)())
+		found := regexp.MustCompile(`export KUBECONFIG=(\S+)`).FindStringSubmatch(readBuffer(progress)())
 		g.Expect(found).NotTo(BeNil())
-		command := regexp.MustCompile(`run: then: .*deployerkit tree (.*)`).FindStringSubmatch(textOf(progress)())
+		command := regexp.MustCompile(`run: then: .*deployerkit tree (.*)`).FindStringSubmatch(readBuffer(progress)())
 		g.Expect(command).NotTo(BeNil())
 		example.kubeconfig, example.tree = found[1], strings.Fields(command[1])
-	}, patience).Should(Succeed(), textOf(progress))
+	}, patience).Should(Succeed(), readBuffer(progress))
 	var err error
 	example.cfg, err = clientcmd.BuildConfigFromFlags("", example.kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	return example
 }
 
-// textOf returns a function that returns the content of a buffer.
-func textOf(buffer *gbytes.Buffer) func() string {
+// readBuffer returns a function that returns the content of a buffer.
+func readBuffer(buffer *gbytes.Buffer) func() string {
 	return func() string { return string(buffer.Contents()) }
 }
 
-// treeOf runs `deployerkit tree` and returns its output.
-func treeOf(ctx context.Context, args ...string) string {
+// runTree runs `deployerkit tree` and returns its output.
+func runTree(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out := gbytes.NewBuffer()
-	cmd := tree.Command()
+	cmd := tree.NewCommand()
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(out)
-	Expect(cmd.ExecuteContext(ctx)).To(Succeed(), textOf(out))
-	return textOf(out)()
+	Expect(cmd.ExecuteContext(ctx)).To(Succeed(), readBuffer(out))
+	return readBuffer(out)()
 }
 
 var _ = Describe("deployerkit run", func() {
@@ -113,7 +113,7 @@ var _ = Describe("deployerkit run", func() {
 		Expect(calls).To(HaveExactElements(HaveExactElements(ContainSubstring("econcile"), Equal("1"))), "the calls of the deployer")
 
 		args := append(slices.Clone(example.tree), "--kubeconfig="+example.kubeconfig)
-		Expect(treeOf(ctx, args...)).To(And(ContainSubstring("ConfigMap example: Ready"), Not(ContainSubstring("--allow-private-hosts"))))
-		Expect(treeOf(ctx, "demo/example", "--kubeconfig="+example.kubeconfig)).To(ContainSubstring("--allow-private-hosts"), "the text names the flag")
+		Expect(runTree(ctx, args...)).To(And(ContainSubstring("ConfigMap example: Ready"), Not(ContainSubstring("--allow-private-hosts"))))
+		Expect(runTree(ctx, "demo/example", "--kubeconfig="+example.kubeconfig)).To(ContainSubstring("--allow-private-hosts"), "the text names the flag")
 	})
 })

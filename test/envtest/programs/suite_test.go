@@ -4,6 +4,7 @@
 package programs_test
 
 import (
+	"os"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,6 +25,14 @@ var (
 	manifestProgram string // path of manifest-deployer
 )
 
+// TestMain runs the tests, or a deployer in the processes that the spec about shards starts.
+func TestMain(m *testing.M) {
+	if os.Getenv(recordsVariable) != "" {
+		os.Exit(runLockingDeployer())
+	}
+	os.Exit(m.Run())
+}
+
 func TestPrograms(t *testing.T) {
 	world.Run(t, "programs")
 }
@@ -42,7 +51,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 func fileOf(cp *controlplane.ControlPlane) string {
 	GinkgoHelper()
-	path, err := cp.KubeconfigFile("")
+	path, err := cp.WriteKubeconfig("")
 	Expect(err).NotTo(HaveOccurred())
 	return path
 }

@@ -21,11 +21,11 @@ type call struct {
 	Annotations map[string]string
 }
 
-// decision returns the decision of the authorizer: "allow" or "forbid".
-func (c *call) decision() string { return c.Annotations["authorization.k8s.io/decision"] }
+// getDecision returns the decision of the authorizer: "allow" or "forbid".
+func (c *call) getDecision() string { return c.Annotations["authorization.k8s.io/decision"] }
 
-// right returns the right that the request requires.
-func (c *call) right() right {
+// toRight returns the right that the request requires.
+func (c *call) toRight() right {
 	r := right{Verb: c.Verb, Group: c.ObjectRef.APIGroup, Resource: c.ObjectRef.Resource, Name: c.ObjectRef.Name, Namespace: c.ObjectRef.Namespace}
 	if c.ObjectRef.Subresource != "" {
 		r.Resource += "/" + c.ObjectRef.Subresource
@@ -33,8 +33,8 @@ func (c *call) right() right {
 	return r
 }
 
-// calls returns the requests for resources that a user has sent so far.
-func calls(g Gomega, user string) []call {
+// readCalls returns the requests for resources that a user has sent so far.
+func readCalls(g Gomega, user string) []call {
 	body, err := os.ReadFile(auditLog)
 	g.Expect(err).NotTo(HaveOccurred())
 	var out []call
@@ -51,14 +51,14 @@ func calls(g Gomega, user string) []call {
 	return out
 }
 
-// refused returns a function for Eventually. This function lists the requests of a user that were rejected because a
-// right is missing. Equal requests are listed once.
-func refused(user string) func(Gomega) []string {
+// listRefused returns a function for Eventually. This function lists the requests of a user that were rejected because
+// a right is missing. Equal requests are listed once.
+func listRefused(user string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}
-		for _, c := range calls(g, user) {
-			if c.decision() != "allow" {
-				out = append(out, c.right().String())
+		for _, c := range readCalls(g, user) {
+			if c.getDecision() != "allow" {
+				out = append(out, c.toRight().String())
 			}
 		}
 		slices.Sort(out)
@@ -66,14 +66,14 @@ func refused(user string) func(Gomega) []string {
 	}
 }
 
-// unused returns a function for Eventually. This function lists the rights that no request of a user needed.
-func unused(user string, rights []right) func(Gomega) []string {
+// listUnused returns a function for Eventually. This function lists the rights that no request of a user needed.
+func listUnused(user string, rights []right) func(Gomega) []string {
 	return func(g Gomega) []string {
-		made := calls(g, user)
+		made := readCalls(g, user)
 		g.Expect(made).NotTo(BeEmpty())
 		out := []string{}
 		for _, granted := range rights {
-			if !slices.ContainsFunc(made, func(c call) bool { return c.decision() == "allow" && granted.covers(c.right()) }) {
+			if !slices.ContainsFunc(made, func(c call) bool { return c.getDecision() == "allow" && granted.covers(c.toRight()) }) {
 				out = append(out, granted.String())
 			}
 		}

@@ -40,20 +40,20 @@ const canary = "k4n4ry!secret-"
 var encodedCanary = base64.StdEncoding.EncodeToString([]byte(canary[:12]))
 
 // logbook stores all log messages of this process.
-var logbook = &book{}
+var logbook = &logBuffer{}
 
-type book struct {
+type logBuffer struct {
 	mu    sync.Mutex
 	lines strings.Builder
 }
 
-func (b *book) add(prefix, args string) {
+func (b *logBuffer) add(prefix, args string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lines.WriteString(prefix + " " + args + "\n")
 }
 
-func (b *book) text() string {
+func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lines.String()
@@ -63,7 +63,9 @@ func (b *book) text() string {
 // requests.
 const verbosity = 7
 
-func everything() logr.Logger { return funcr.New(logbook.add, funcr.Options{Verbosity: verbosity}) }
+func newVerboseLogger() logr.Logger {
+	return funcr.New(logbook.add, funcr.Options{Verbosity: verbosity})
+}
 
 // secretive contains a function for each deployer. The function returns the configuration of an item. With this
 // configuration, the item creates a Secret in a target.
@@ -73,7 +75,7 @@ var secretive = map[string]func(ns, name, password string) map[string]any{
 		secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": map[string]any{"x": password}}
 		from := map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": ns, "name": name}
 		exports := []any{map[string]any{"key": "x", "jsonPath": "data.x", "fromResource": from}}
-		return manifests(map[string]any{"exports": map[string]any{"exports": exports}}, secret)
+		return newManifestConfig(map[string]any{"exports": map[string]any{"exports": exports}}, secret)
 	},
 	"declarative": func(_, name, password string) map[string]any {
 		return map[string]any{"apiVersion": "example.org/v1", "kind": "Password", "name": name, "password": password}
@@ -94,7 +96,7 @@ func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncR
 	}
 	secret := &corev1.Secret{StringData: map[string]string{"x": config.Password}}
 	secret.Name = config.Name
-	return declarative.Respond(map[string]any{"done": true}).Add(secret).Response()
+	return declarative.NewBuilder(map[string]any{"done": true}).Add(secret).Build()
 }
 
 const passwordTemplate = `apiVersion: v1
@@ -111,7 +113,7 @@ func (w *env) typeOf(deployer string) lsv1alpha1.DeployItemType {
 // startAll runs all deployers in this process. Their requests go through the network.
 func (w *env) startAll(network *faultnet.Network) {
 	GinkgoHelper()
-	graph, err := stategraph.NewGraph().Add("password", stategraph.Template(fstest.MapFS{
+	graph, err := stategraph.NewBuilder().Add("password", stategraph.Template(fstest.MapFS{
 		"templates/x.yaml": &fstest.MapFile{Data: []byte(passwordTemplate)},
 	}, "x.yaml")).Build()
 	Expect(err).NotTo(HaveOccurred())
@@ -122,7 +124,7 @@ func (w *env) startAll(network *faultnet.Network) {
 		"declarative": declarative.Args("declarative", "", declarative.HandlerFunc(handle), children),
 		"graph":       stategraph.Args("graph", "", graph, stategraph.Options{Targets: local}),
 	}
-	options := []landscapertest.ManagerOption{landscapertest.WithLog(everything())}
+	options := []landscapertest.ManagerOption{landscapertest.WithLog(newVerboseLogger())}
 	for name, args := range all {
 		args.Type = w.typeOf(name)
 		all[name] = args
@@ -133,30 +135,30 @@ func (w *env) startAll(network *faultnet.Network) {
 	w.Manager = landscapertest.StartManager(GinkgoTB(), network.Wrap(cp.Config), all["mock"], options...)
 }
 
-// The method `through` changes the Target. With the new content, the deployer connects to the cluster through the
-// network, with the given token.
-func (w *env) through(ctx context.Context, network *faultnet.Network, token string) {
+// updateTarget changes the Target. With the new content, the deployer connects to the cluster through the network, with
+// the given token.
+func (w *env) updateTarget(ctx context.Context, network *faultnet.Network, token string) {
 	GinkgoHelper()
 	access := rest.CopyConfig(network.Proxy(cp.Config))
 	access.BearerToken = canary + token
-	content, err := faultnet.Kubeconfig(access)
+	content, err := faultnet.EncodeKubeconfig(access)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(content)).To(ContainSubstring(canary))
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = w.Namespace, "cluster"
 	if w.Client.Get(ctx, w.Key("cluster"), secret) != nil {
-		w.target(ctx, "cluster", content)
+		w.createTarget(ctx, "cluster", content)
 		return
 	}
 	secret.Data[secretKey] = content
 	Expect(w.Client.Update(ctx, secret)).To(Succeed())
 }
 
-// public returns all texts that are visible to a user who may read neither the configuration of items nor Secrets. The
-// keys describe where each text was found.
-func (w *env) public(ctx context.Context) map[string]string {
+// listVisibleTexts returns all texts that are visible to a user who may read neither the configuration of items nor
+// Secrets. The keys describe where each text was found.
+func (w *env) listVisibleTexts(ctx context.Context) map[string]string {
 	GinkgoHelper()
-	out := map[string]string{"log": logbook.text()}
+	out := map[string]string{"log": logbook.String()}
 	note := func(where string, what any) {
 		raw, err := json.Marshal(what)
 		Expect(err).NotTo(HaveOccurred())
@@ -183,8 +185,8 @@ func (w *env) public(ctx context.Context) map[string]string {
 	return out
 }
 
-// leaks returns the canaries in the texts, with the places in which they were found and the text around them.
-func leaks(texts map[string]string) []string {
+// findLeaks returns the canaries in the texts, with the places in which they were found and the text around them.
+func findLeaks(texts map[string]string) []string {
 	out := []string{}
 	for where, text := range texts {
 		for _, form := range []string{canary, encodedCanary} {

@@ -21,23 +21,23 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// victim is an item with secrets. The writes of these secrets fail.
-type victim struct {
+// canaryItem is an item with secrets. The writes of these secrets fail.
+type canaryItem struct {
 	name, deployer, form string
 	config               func(password string) map[string]any
 }
 
-// The variable `common` contains the forms of quoting that are tried with every deployer. Only one deployer is tried
-// with the other forms.
+// common contains the forms of quoting that are tried with every deployer. Only one deployer is tried with the other
+// forms.
 var common = []string{"json", "decoded", "conflict"}
 
-// victims returns one item for each combination of a deployer and a form of quoting that is tried.
-func (w *env) victims() []victim {
-	out := []victim{}
+// newItems returns one item for each combination of a deployer and a form of quoting that is tried.
+func (w *env) newItems() []canaryItem {
+	out := []canaryItem{}
 	for _, form := range common {
 		name := "mock-" + form
-		out = append(out, victim{name: name, deployer: "mock", form: form, config: func(password string) map[string]any {
-			return mockConfig(map[string]any{"export": map[string]any{"x": password}})
+		out = append(out, canaryItem{name: name, deployer: "mock", form: form, config: func(password string) map[string]any {
+			return newMockConfig(map[string]any{"export": map[string]any{"x": password}})
 		}})
 	}
 	for deployer, config := range secretive {
@@ -47,7 +47,7 @@ func (w *env) victims() []victim {
 		}
 		for _, form := range asked {
 			name := deployer + "-" + form
-			out = append(out, victim{name: name, deployer: deployer, form: form, config: func(password string) map[string]any {
+			out = append(out, canaryItem{name: name, deployer: deployer, form: form, config: func(password string) map[string]any {
 				return config(w.Namespace, name, password)
 			}})
 		}
@@ -55,14 +55,14 @@ func (w *env) victims() []victim {
 	return out
 }
 
-// faults returns rules that make writes fail. The rules cover the Secret of a victim in the target, its export Secret,
-// and the item.
-func (v *victim) faults(password string) []faultnet.Rule {
+// newFaultRules returns rules that make writes fail. The rules cover the Secret of a victim in the target, its export
+// Secret, and the item.
+func (v *canaryItem) newFaultRules(password string) []faultnet.Rule {
 	secret := map[string]any{"data": map[string]any{"x": base64.StdEncoding.EncodeToString([]byte(password))}}
 	on := func(match faultnet.Match, known map[string]any) faultnet.Rule {
 		fault, isSilent := silent[v.form]
 		if !isSilent {
-			fault = forms[v.form].fault(known)
+			fault = forms[v.form].toFault(known)
 		}
 		return faultnet.Rule{Name: v.name + " " + match.Verb, Match: match, Times: 2, Fault: fault, Optional: true}
 	}
@@ -80,10 +80,10 @@ func (v *victim) faults(password string) []faultnet.Rule {
 var _ = Describe("Secret values", func() {
 	It("values of all inputs appear in no output, also after failures", func(ctx SpecContext) {
 		w := newEnv(ctx)
-		victims := w.victims()
-		w.bystanders(ctx)
-		network := w.network(victims, canary+"1")
-		w.through(ctx, network, "token-1")
+		victims := w.newItems()
+		w.createUnusedSecrets(ctx)
+		network := w.newNetwork(victims, canary+"1")
+		w.updateTarget(ctx, network, "token-1")
 		w.startAll(network)
 
 		By("deploying the item")
@@ -92,53 +92,53 @@ var _ = Describe("Secret values", func() {
 			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 			Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
 		}
-		w.arrive(ctx, victims)
+		w.waitUntilSucceeded(ctx, victims)
 
 		By("causing drift")
 		for _, v := range victims {
-			w.byHand(ctx, v.name)
+			w.updateSecret(ctx, v.name)
 		}
-		Eventually(w.passwords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "1"))
-		Expect(leaks(w.public(ctx))).To(BeEmpty())
+		Eventually(w.listPasswords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "1"))
+		Expect(findLeaks(w.listVisibleTexts(ctx))).To(BeEmpty())
 
 		By("killing the process, starting another one, and changing the password under random faults")
 		for _, v := range victims {
 			Expect(w.Landscaper.Update(ctx, w.Key(v.name), v.config(canary+"2"))).To(Succeed())
-			w.again(ctx, v.name)
+			w.startJob(ctx, v.name)
 		}
 		network.Kill()
 		w.Manager.Kill()
-		Expect(leaks(w.public(ctx))).To(BeEmpty())
-		network = w.network(victims, canary+"2", faultnet.Chaos(7, faultnet.Match{Resource: "deployitems"}, 0.02).Rules...)
-		w.through(ctx, network, "token-2")
+		Expect(findLeaks(w.listVisibleTexts(ctx))).To(BeEmpty())
+		network = w.newNetwork(victims, canary+"2", faultnet.Chaos(7, faultnet.Match{Resource: "deployitems"}, 0.02).Rules...)
+		w.updateTarget(ctx, network, "token-2")
 		w.startAll(network)
-		w.arrive(ctx, victims)
-		Eventually(w.passwords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "2"))
-		Expect(leaks(w.public(ctx))).To(BeEmpty())
+		w.waitUntilSucceeded(ctx, victims)
+		Eventually(w.listPasswords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "2"))
+		Expect(findLeaks(w.listVisibleTexts(ctx))).To(BeEmpty())
 
 		By("deleting the item")
 		for _, v := range victims {
-			Expect(w.Landscaper.Mark(ctx, w.Key(v.name))).To(Succeed())
+			Expect(w.Landscaper.MarkForDeletion(ctx, w.Key(v.name))).To(Succeed())
 		}
-		w.leave(ctx)
-		Expect(leaks(w.public(ctx))).To(BeEmpty())
-		Expect(logbook.text()).To(ContainSubstring("denied"), "the log contains the injected faults")
+		w.waitUntilDeleted(ctx)
+		Expect(findLeaks(w.listVisibleTexts(ctx))).To(BeEmpty())
+		Expect(logbook.String()).To(ContainSubstring("denied"), "the log contains the injected faults")
 	}, SpecTimeout(5*time.Minute))
 })
 
-// network returns a network with the faults of all victims.
-func (w *env) network(victims []victim, password string, more ...faultnet.Rule) *faultnet.Network {
+// newNetwork returns a network with the faults of all victims.
+func (w *env) newNetwork(victims []canaryItem, password string, more ...faultnet.Rule) *faultnet.Network {
 	GinkgoHelper()
 	rules := []faultnet.Rule{}
 	for i := range victims {
-		rules = append(rules, victims[i].faults(password)...)
+		rules = append(rules, victims[i].newFaultRules(password)...)
 	}
-	return faultnet.Start(GinkgoTB(), faultnet.Scenario{Seed: 7, Rules: append(rules, more...), Log: GinkgoLogr, AtLeast: len(victims)})
+	return faultnet.Start(GinkgoTB(), faultnet.Scenario{Seed: 7, Rules: append(rules, more...), Log: GinkgoLogr, MinHits: len(victims)})
 }
 
-// bystanders creates Secrets that the deployers do not need: credentials of registries, and unused values in the Secret
-// of a Target.
-func (w *env) bystanders(ctx context.Context) {
+// createUnusedSecrets creates Secrets that the deployers do not need: credentials of registries, and unused values in
+// the Secret of a Target.
+func (w *env) createUnusedSecrets(ctx context.Context) {
 	GinkgoHelper()
 	registry := &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{
 		corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths": {"example.org": {"password": %q}}}`, canary+"registry"),
@@ -151,8 +151,9 @@ func (w *env) bystanders(ctx context.Context) {
 	Expect(w.Client.Update(ctx, lsCtx)).To(Succeed())
 }
 
-// arrive waits until every item has succeeded. When the job of an item fails, arrive starts another job for this item.
-func (w *env) arrive(ctx context.Context, victims []victim) {
+// waitUntilSucceeded waits until every item has succeeded. When the job of an item fails, arrive starts another job for
+// this item.
+func (w *env) waitUntilSucceeded(ctx context.Context, victims []canaryItem) {
 	GinkgoHelper()
 	for _, v := range victims {
 		Eventually(func(g Gomega) {
@@ -168,13 +169,13 @@ func (w *env) arrive(ctx context.Context, victims []victim) {
 	}
 }
 
-// leave waits until all items are deleted. It creates a job for each item that has none.
-func (w *env) leave(ctx context.Context) {
+// waitUntilDeleted waits until all items are deleted. It creates a job for each item that has none.
+func (w *env) waitUntilDeleted(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		left := &lsv1alpha1.DeployItemList{}
 		g.Expect(w.Client.List(ctx, left, client.InNamespace(w.Namespace))).To(Succeed())
-		texts := map[string]string{"log": logbook.text()}
+		texts := map[string]string{"log": logbook.String()}
 		for i := range left.Items {
 			di := &left.Items[i]
 			status, err := json.Marshal(di.Status)
@@ -185,13 +186,13 @@ func (w *env) leave(ctx context.Context) {
 				g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 			}
 		}
-		Expect(leaks(texts)).To(BeEmpty())
+		Expect(findLeaks(texts)).To(BeEmpty())
 		g.Expect(left.Items).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(200 * time.Millisecond).Should(Succeed())
 }
 
-// byHand changes the Secret of an item in the target, if this Secret exists.
-func (w *env) byHand(ctx context.Context, name string) {
+// updateSecret changes the Secret of an item in the target, if this Secret exists.
+func (w *env) updateSecret(ctx context.Context, name string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = w.Namespace, name
@@ -199,8 +200,8 @@ func (w *env) byHand(ctx context.Context, name string) {
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 }
 
-// passwords returns a function for Eventually that reads the passwords in the Secrets of the target.
-func (w *env) passwords(ctx context.Context, victims []victim) func(Gomega) []string {
+// listPasswords returns a function for Eventually that reads the passwords in the Secrets of the target.
+func (w *env) listPasswords(ctx context.Context, victims []canaryItem) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}
 		for _, v := range victims {

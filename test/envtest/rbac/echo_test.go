@@ -26,36 +26,38 @@ const denied = `admission webhook "echo.example.com" denied the request: `
 
 // forms contains different ways in which a webhook or a server could quote a request in its response.
 var forms = map[string]echo{
-	"json": text(403, func(_ map[string]any, raw []byte) string { return denied + string(raw) }),
-	"go":   text(403, func(body map[string]any, _ []byte) string { return denied + fmt.Sprint(body) }),
-	"yaml": text(403, func(body map[string]any, _ []byte) string { return denied + asYAML(body) }),
-	"decoded": text(403, func(body map[string]any, _ []byte) string {
-		return denied + "do not use the password " + strings.Join(plain(body), " or ")
+	"json": newMessageEcho(403, func(_ map[string]any, raw []byte) string { return denied + string(raw) }),
+	"go":   newMessageEcho(403, func(body map[string]any, _ []byte) string { return denied + fmt.Sprint(body) }),
+	"yaml": newMessageEcho(403, func(body map[string]any, _ []byte) string { return denied + asYAML(body) }),
+	"decoded": newMessageEcho(403, func(body map[string]any, _ []byte) string {
+		return denied + "do not use the password " + strings.Join(listTexts(body), " or ")
 	}),
-	"quoted": text(403, func(body map[string]any, _ []byte) string { return denied + fmt.Sprintf("do not use %q", plain(body)) }),
-	"policy": text(422, func(body map[string]any, _ []byte) string {
-		return "ValidatingAdmissionPolicy 'p' denied request: " + fmt.Sprint(plain(body))
+	"quoted": newMessageEcho(403, func(body map[string]any, _ []byte) string {
+		return denied + fmt.Sprintf("do not use %q", listTexts(body))
 	}),
-	"internal": text(500, func(body map[string]any, _ []byte) string {
+	"policy": newMessageEcho(422, func(body map[string]any, _ []byte) string {
+		return "ValidatingAdmissionPolicy 'p' denied request: " + fmt.Sprint(listTexts(body))
+	}),
+	"internal": newMessageEcho(500, func(body map[string]any, _ []byte) string {
 		return "Internal error occurred: cannot store " + fmt.Sprint(body)
 	}),
-	"typed": text(500, func(body map[string]any, _ []byte) string {
+	"typed": newMessageEcho(500, func(body map[string]any, _ []byte) string {
 		return "failed to create typed patch object (a/b; /v1, Kind=Secret): .data.x: expected string, got &value.valueUnstructured{Value:" + fmt.Sprint(body) + "}"
 	}),
-	"broken": text(503, func(body map[string]any, _ []byte) string { return "upstream said: " + asYAML(body) }),
+	"broken": newMessageEcho(503, func(body map[string]any, _ []byte) string { return "upstream said: " + asYAML(body) }),
 	"invalid": func(body map[string]any, _ []byte, _ string) (metav1.Status, bool) {
-		return withCause(422, metav1.StatusReasonInvalid, "data.x", fmt.Sprintf("Invalid value: %q: must not be %q", plain(body), plain(body))), true
+		return withCause(422, metav1.StatusReasonInvalid, "data.x", fmt.Sprintf("Invalid value: %q: must not be %q", listTexts(body), listTexts(body))), true
 	},
 	"conflict": func(body map[string]any, _ []byte, _ string) (metav1.Status, bool) {
-		return withCause(409, metav1.StatusReasonConflict, ".data.x", fmt.Sprintf("conflict with %q: is %v", "other", plain(body))), true
+		return withCause(409, metav1.StatusReasonConflict, ".data.x", fmt.Sprintf("conflict with %q: is %v", "other", listTexts(body))), true
 	},
 	"credentials": func(_ map[string]any, _ []byte, credentials string) (metav1.Status, bool) {
 		return metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no such user: " + credentials}, credentials != ""
 	},
 }
 
-// text returns an echo whose response contains a message without details.
-func text(code int32, say func(body map[string]any, raw []byte) string) echo {
+// newMessageEcho returns an echo whose response contains a message without details.
+func newMessageEcho(code int32, say func(body map[string]any, raw []byte) string) echo {
 	reasons := map[int32]metav1.StatusReason{
 		403: metav1.StatusReasonForbidden, 422: metav1.StatusReasonInvalid, 500: metav1.StatusReasonInternalError, 503: metav1.StatusReasonServiceUnavailable,
 	}
@@ -72,10 +74,10 @@ func withCause(code int32, reason metav1.StatusReason, field, message string) me
 	}}
 }
 
-// fault returns a fault that responds with the echo of a request. The response quotes the body of the request. It
+// toFault returns a fault that responds with the echo of a request. The response quotes the body of the request. It
 // quotes `known` instead if `known` is not nil or if the body cannot be decoded.
-func (e echo) fault(known map[string]any) faultnet.Fault {
-	return faultnet.InPlace("an echo", func(req *http.Request) (*http.Response, error) {
+func (e echo) toFault(known map[string]any) faultnet.Fault {
+	return faultnet.NewFault("an echo", func(req *http.Request) (*http.Response, error) {
 		credentials := req.Header.Get("Authorization")
 		if _, answers := e(nil, nil, credentials); !answers {
 			return nil, nil
@@ -92,12 +94,12 @@ func (e echo) fault(known map[string]any) faultnet.Fault {
 			body, raw = known, []byte(fmt.Sprintf("%v", known))
 		}
 		status, _ := e(body, raw, credentials)
-		return answer(req, status)
+		return newStatusResponse(req, status)
 	})
 }
 
-// answer returns a response that contains a status, in the format of the API server.
-func answer(req *http.Request, status metav1.Status) (*http.Response, error) {
+// newStatusResponse returns a response that contains a status, in the format of the API server.
+func newStatusResponse(req *http.Request, status metav1.Status) (*http.Response, error) {
 	status.TypeMeta, status.Status = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, metav1.StatusFailure
 	raw, err := json.Marshal(status)
 	return &http.Response{
@@ -106,13 +108,13 @@ func answer(req *http.Request, status metav1.Status) (*http.Response, error) {
 	}, err
 }
 
-// The variable `silent` contains faults whose responses do not quote the request.
+// silent contains faults whose responses do not quote the request.
 var silent = map[string]faultnet.Fault{
-	"lost": faultnet.LostAnswer(), "late": faultnet.Timeout(100 * time.Millisecond), "away": faultnet.BrokenWebhook("w.example.com"),
+	"lost": faultnet.DropResponse(), "late": faultnet.Timeout(100 * time.Millisecond), "away": faultnet.WebhookFailed("w.example.com"),
 }
 
-// plain returns the texts in a document, both unchanged and decoded from base64.
-func plain(value any) []string {
+// listTexts returns the texts in a document, both unchanged and decoded from base64.
+func listTexts(value any) []string {
 	out := []string{}
 	switch v := value.(type) {
 	case string:
@@ -122,11 +124,11 @@ func plain(value any) []string {
 		}
 	case []any:
 		for _, one := range v {
-			out = append(out, plain(one)...)
+			out = append(out, listTexts(one)...)
 		}
 	case map[string]any:
 		for _, one := range v {
-			out = append(out, plain(one)...)
+			out = append(out, listTexts(one)...)
 		}
 	}
 	return out

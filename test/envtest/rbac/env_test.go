@@ -51,15 +51,15 @@ func newEnv(ctx context.Context) *env {
 	return w
 }
 
-// The method `under` changes the revision that the Landscaper of the world follows.
-func (w *env) under(revision contract.Revision) {
+// setRevision changes the revision that the Landscaper of the world follows.
+func (w *env) setRevision(revision contract.Revision) {
 	w.Landscaper = landscapertest.NewLandscaper(w.Client, landscapertest.LandscaperOptions{Revision: revision})
 }
 
-// access returns a config for a user whose requests are recorded in the audit log.
-func access(user string) *rest.Config {
+// newAuditedConfig returns a config for a user whose requests are recorded in the audit log.
+func newAuditedConfig(user string) *rest.Config {
 	GinkgoHelper()
-	config, err := cp.User(user, audited)
+	config, err := cp.AddUser(user, audited)
 	Expect(err).NotTo(HaveOccurred())
 	return config
 }
@@ -70,7 +70,7 @@ func (w *env) start(args deployerlib.DeployerArgs, rules ...faultnet.Rule) {
 	GinkgoHelper()
 	w.starts++ // each start uses its own lease, because the lease of a stopped manager has not expired yet
 	network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: rules})
-	w.Config = network.Wrap(access(w.user))
+	w.Config = network.Wrap(newAuditedConfig(w.user))
 	w.Start(args, landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache = cache.Options{ByObject: deployerlib.CacheByObject(w.Type)}
 		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = w.elects, fmt.Sprintf("%s-%d", w.Namespace, w.starts), metav1.NamespaceDefault
@@ -78,8 +78,8 @@ func (w *env) start(args deployerlib.DeployerArgs, rules ...faultnet.Rule) {
 	}))
 }
 
-// target creates a Target and the Secret to which the Target refers.
-func (w *env) target(ctx context.Context, name string, content []byte) {
+// createTarget creates a Target and the Secret to which the Target refers.
+func (w *env) createTarget(ctx context.Context, name string, content []byte) {
 	GinkgoHelper()
 	secret := &corev1.Secret{Data: map[string][]byte{secretKey: content}}
 	secret.Namespace, secret.Name = w.Namespace, name
@@ -90,14 +90,14 @@ func (w *env) target(ctx context.Context, name string, content []byte) {
 	Expect(w.Client.Create(ctx, target)).To(Succeed())
 }
 
-// cluster creates a user with some rights in the namespace of the world, and a Target for this user. It returns the
-// name of the user.
-func (w *env) cluster(ctx context.Context) (user string) {
+// createTargetUser creates a user with some rights in the namespace of the world, and a Target for this user. It
+// returns the name of the user.
+func (w *env) createTargetUser(ctx context.Context) (user string) {
 	GinkgoHelper()
 	user = w.user + "-in-the-target"
-	content, err := faultnet.Kubeconfig(access(user))
+	content, err := faultnet.EncodeKubeconfig(newAuditedConfig(user))
 	Expect(err).NotTo(HaveOccurred())
-	w.target(ctx, "cluster", content)
+	w.createTarget(ctx, "cluster", content)
 	return user
 }
 
@@ -116,19 +116,19 @@ func (w *env) update(ctx context.Context, name string, config any) {
 	di, err := w.Landscaper.Get(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 	if di.Status.JobID != "" {
-		w.again(ctx, name)
+		w.startJob(ctx, name)
 	}
 }
 
-// The method `again` requests another run of an item.
-func (w *env) again(ctx context.Context, name string) {
+// startJob requests another run of an item.
+func (w *env) startJob(ctx context.Context, name string) {
 	GinkgoHelper()
 	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// ends waits until the run of an item has ended in the given phase.
-func (w *env) ends(ctx context.Context, name string, phase lsv1alpha1.DeployItemPhase) *lsv1alpha1.DeployItem {
+// waitForPhase waits until the run of an item has ended in the given phase.
+func (w *env) waitForPhase(ctx context.Context, name string, phase lsv1alpha1.DeployItemPhase) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	var last *lsv1alpha1.DeployItem
 	Eventually(func(g Gomega) {

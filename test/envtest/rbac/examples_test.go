@@ -32,10 +32,10 @@ import (
 // local is a policy that accepts targets on this machine.
 var local = targets.Policy{AllowPrivateHosts: true}
 
-// galeraArgs returns the arguments that the command galera-deployer uses.
-func galeraArgs() deployerlib.DeployerArgs {
+// newGaleraArgs returns the arguments that the command galera-deployer uses.
+func newGaleraArgs() deployerlib.DeployerArgs {
 	GinkgoHelper()
-	graph, err := galera.Graph()
+	graph, err := galera.BuildGraph()
 	Expect(err).NotTo(HaveOccurred())
 	return stategraph.Args("galera-deployer", "example.org/galera", graph, stategraph.Options{Targets: local})
 }
@@ -46,29 +46,29 @@ type example struct {
 	args      func() deployerlib.DeployerArgs
 	// target returns the rights of the user in the target.
 	target func() []rbacv1.PolicyRule
-	// The functions `config` and `another` return two different configurations of an item.
+	// config and another return two different configurations of an item.
 	config, another func(ns string) any
 }
 
 var _ = DescribeTable("an example deployer needs all rights of its rbac.yaml in both revisions, and no others", func(ctx SpecContext, e example) {
 	w := newEnv(ctx)
 	rights := []right{}
-	for _, r := range rolesOf("../../../examples/" + e.directory + "/rbac.yaml") {
-		w.grant(ctx, r, w.user)
-		rights = append(rights, r.rights()...)
+	for _, r := range readRoles("../../../examples/" + e.directory + "/rbac.yaml") {
+		w.createRole(ctx, r, w.user)
+		rights = append(rights, r.listRights()...)
 	}
-	inTarget := w.cluster(ctx)
+	inTarget := w.createTargetUser(ctx)
 	w.allow(ctx, inTarget, e.target()...)
-	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
+	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: newConflictRule(), contract.RevisionAnnotation: newOldServerRule()} {
 		By(string(revision))
-		w.under(revision)
+		w.setRevision(revision)
 		w.start(e.args(), rule)
-		e.life(ctx, w, string(revision))
+		e.runLifecycle(ctx, w, string(revision))
 		w.Manager.Stop()
 	}
-	Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "the role grants a right that the deployer does not need")
-	Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
-	Expect(refused(inTarget)(NewGomega(Fail))).To(HaveEach(MatchRegexp("^(list|watch) |^get namespaces$")),
+	Eventually(listUnused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "the role grants a right that the deployer does not need")
+	Expect(listRefused(w.user)(NewGomega(Fail))).To(BeEmpty())
+	Expect(listRefused(inTarget)(NewGomega(Fail))).To(HaveEach(MatchRegexp("^(list|watch) |^get namespaces$")),
 		"in the whole cluster, before it asks for its namespace only, and the identity of the cluster, without which a move is not noticed [F13]")
 },
 	Entry("redis", example{
@@ -82,36 +82,36 @@ var _ = DescribeTable("an example deployer needs all rights of its rbac.yaml in 
 	}, SpecTimeout(8*time.Minute)),
 	Entry("galera", example{
 		directory: "galera",
-		args:      galeraArgs,
-		target:    func() []rbacv1.PolicyRule { return rulesOf("../../../examples/galera/testdata/rbac.yaml") },
+		args:      newGaleraArgs,
+		target:    func() []rbacv1.PolicyRule { return readRules("../../../examples/galera/testdata/rbac.yaml") },
 		config:    func(ns string) any { return galera.Config{Namespace: ns, Replicas: 3, Image: "example.com/none:1"} },
 		another:   func(ns string) any { return galera.Config{Namespace: ns, Replicas: 5, Image: "example.com/none:1"} },
 	}, SpecTimeout(8*time.Minute)),
 )
 
-// life deploys, changes, corrects and deletes an item.
-func (e *example) life(ctx context.Context, w *env, name string) {
+// runLifecycle deploys, changes, corrects and deletes an item.
+func (e *example) runLifecycle(ctx context.Context, w *env, name string) {
 	GinkgoHelper()
 	By("deploying the item, and causing the same drift twice while it waits")
 	w.create(ctx, name, "cluster", withKind(e.config(w.Namespace)))
 	Eventually(func(g Gomega) []string {
-		w.misdirect(ctx, g)
+		w.changeSelectors(ctx, g)
 		return w.events(ctx, name)(g)
 	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("changed by"), HaveSuffix("repeated:true"))))
-	w.succeeds(ctx, name)
+	w.waitUntilReady(ctx, name)
 
 	By("changing the configuration")
 	w.update(ctx, name, withKind(e.another(w.Namespace)))
-	w.succeeds(ctx, name)
+	w.waitUntilReady(ctx, name)
 
 	By("causing an error")
 	w.update(ctx, name, map[string]any{"nonsense": true})
-	w.ends(ctx, name, phases.Failed)
+	w.waitForPhase(ctx, name, phases.Failed)
 	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 
 	By("deleting the item")
 	w.update(ctx, name, withKind(e.config(w.Namespace)))
-	w.succeeds(ctx, name)
+	w.waitUntilReady(ctx, name)
 	w.Delete(ctx, name)
 }
 
@@ -126,9 +126,9 @@ func withKind(config any) map[string]any {
 	return out
 }
 
-// misdirect edits the selectors of all Services, each time under another field manager. If the same field manager
+// changeSelectors edits the selectors of all Services, each time under another field manager. If the same field manager
 // edited a field repeatedly, the deployer would detect a fight and delay its corrections.
-func (w *env) misdirect(ctx context.Context, g Gomega) {
+func (w *env) changeSelectors(ctx context.Context, g Gomega) {
 	list := &corev1.ServiceList{}
 	g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 	by := "by-hand-" + strings.ToLower(rand.Text())
@@ -139,11 +139,11 @@ func (w *env) misdirect(ctx context.Context, g Gomega) {
 	}
 }
 
-// succeeds acts as the controllers in the target until the item has succeeded.
-func (w *env) succeeds(ctx context.Context, name string) {
+// waitUntilReady acts as the controllers in the target until the item has succeeded.
+func (w *env) waitUntilReady(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		w.work(ctx, g)
+		w.updateWorkloads(ctx, g)
 		di, err := w.Landscaper.Get(ctx, w.Key(name))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
@@ -152,8 +152,8 @@ func (w *env) succeeds(ctx context.Context, name string) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
-// work marks all workloads as running, and writes the requested certificates.
-func (w *env) work(ctx context.Context, g Gomega) {
+// updateWorkloads marks all workloads as running, and writes the requested certificates.
+func (w *env) updateWorkloads(ctx context.Context, g Gomega) {
 	deployments, sets, secrets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.SecretList{}
 	for _, list := range []client.ObjectList{deployments, sets, secrets} {
 		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
@@ -184,8 +184,8 @@ func (w *env) work(ctx context.Context, g Gomega) {
 	}
 }
 
-// rulesOf reads rules from a file in the format of Graph.RBAC.
-func rulesOf(file string) []rbacv1.PolicyRule {
+// readRules reads rules from a file in the format of Graph.RBAC.
+func readRules(file string) []rbacv1.PolicyRule {
 	GinkgoHelper()
 	body, err := os.ReadFile(file)
 	Expect(err).NotTo(HaveOccurred())

@@ -32,9 +32,8 @@ func manifestArgs() deployerlib.DeployerArgs {
 	return manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true, EnableSelf: true, EnableOIDC: true}})
 }
 
-// manifests returns a configuration with the given objects. The parameter `more` contains further fields of the
-// configuration.
-func manifests(more map[string]any, objects ...any) map[string]any {
+// newManifestConfig returns a configuration with the given objects and the further fields in more.
+func newManifestConfig(more map[string]any, objects ...any) map[string]any {
 	entries := []any{}
 	for _, one := range objects {
 		entries = append(entries, map[string]any{"manifest": one})
@@ -51,8 +50,8 @@ func (w *env) configMap(name, value string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": name}, "data": map[string]any{"k": value}}
 }
 
-// exports returns the part of a configuration that exports the value of a ConfigMap.
-func (w *env) exports(from string) map[string]any {
+// newExportConfig returns the part of a configuration that exports the value of a ConfigMap.
+func (w *env) newExportConfig(from string) map[string]any {
 	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": from}
 	return map[string]any{"exports": map[string]any{"exports": []any{map[string]any{"key": "k", "jsonPath": "data.k", "fromResource": ref}}}}
 }
@@ -70,8 +69,8 @@ func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-// edit changes the value of a ConfigMap as a user would.
-func (w *env) edit(ctx context.Context, name, value string) {
+// updateValue changes the value of a ConfigMap as a user would.
+func (w *env) updateValue(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	w.merge(ctx, name, fmt.Appendf(nil, `{"data": {"k": %q}}`, value))
 }
@@ -89,27 +88,27 @@ var _ = Describe("Rights of the manifest deployer", func() {
 		w := newEnv(ctx)
 		w.elects = true
 		rights := []right{}
-		for _, r := range rolesOf(manifestRoles) {
-			w.grant(ctx, r, w.user)
-			rights = append(rights, r.rights()...)
+		for _, r := range readRoles(manifestRoles) {
+			w.createRole(ctx, r, w.user)
+			rights = append(rights, r.listRights()...)
 		}
-		inTarget := w.cluster(ctx)
+		inTarget := w.createTargetUser(ctx)
 		w.allow(ctx, inTarget, objects("", "configmaps"))
-		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
-			w.under(revision)
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: newConflictRule(), contract.RevisionAnnotation: newOldServerRule()} {
+			w.setRevision(revision)
 			w.start(manifestArgs(), rule)
 			w.manifestLife(ctx, string(revision))
 			w.Manager.Stop()
 		}
 
 		By("deploying to targets with tokens")
-		w.under(contract.RevisionJobID)
+		w.setRevision(contract.RevisionJobID)
 		w.start(manifestArgs())
-		w.tokens(ctx)
+		w.runWithTokens(ctx)
 
-		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "the role grants a right that the deployer does not need")
-		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
-		Expect(refused(inTarget)(NewGomega(Fail))).To(HaveEach(BeElementOf("list configmaps", "watch configmaps", "get namespaces")),
+		Eventually(listUnused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "the role grants a right that the deployer does not need")
+		Expect(listRefused(w.user)(NewGomega(Fail))).To(BeEmpty())
+		Expect(listRefused(inTarget)(NewGomega(Fail))).To(HaveEach(BeElementOf("list configmaps", "watch configmaps", "get namespaces")),
 			"in the whole cluster, before it asks for its namespace only, and the identity of the cluster, without which a move is not noticed [F13]")
 	}, SpecTimeout(10*time.Minute))
 
@@ -117,13 +116,13 @@ var _ = Describe("Rights of the manifest deployer", func() {
 		const gone = "get secrets"
 		w := newEnv(ctx)
 		w.elects = true
-		for _, r := range rolesOf(manifestRoles) {
-			w.grant(ctx, r.without(gone), w.user)
+		for _, r := range readRoles(manifestRoles) {
+			w.createRole(ctx, r.without(gone), w.user)
 		}
-		w.allow(ctx, w.cluster(ctx), objects("", "configmaps"))
+		w.allow(ctx, w.createTargetUser(ctx), objects("", "configmaps"))
 		w.start(manifestArgs())
-		w.create(ctx, "item", "cluster", manifests(nil, w.configMap("a", "1")))
-		Eventually(refused(w.user)).WithTimeout(patience).Should(Equal([]string{gone}))
+		w.create(ctx, "item", "cluster", newManifestConfig(nil, w.configMap("a", "1")))
+		Eventually(listRefused(w.user)).WithTimeout(patience).Should(Equal([]string{gone}))
 		Eventually(w.lastError(ctx, "item")).WithTimeout(patience).Should(ContainSubstring(`cannot get resource "secrets"`))
 	})
 })
@@ -131,20 +130,20 @@ var _ = Describe("Rights of the manifest deployer", func() {
 // manifestLife deploys an item of the manifest deployer, uses all features with it, and deletes it.
 func (w *env) manifestLife(ctx context.Context, name string) {
 	GinkgoHelper()
-	exports := w.exports("a")
+	exports := w.newExportConfig("a")
 	By(name + ": install")
-	w.create(ctx, name, "cluster", manifests(exports, w.configMap("a", "1"), w.configMap("b", "1")))
-	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).NotTo(BeNil())
+	w.create(ctx, name, "cluster", newManifestConfig(exports, w.configMap("a", "1"), w.configMap("b", "1")))
+	Expect(w.waitForPhase(ctx, name, phases.Succeeded).Status.ExportReference).NotTo(BeNil())
 
 	By("causing drift")
-	w.edit(ctx, "a", "by hand")
+	w.updateValue(ctx, "a", "by hand")
 	Eventually(w.value(ctx, "a")).WithTimeout(patience).Should(Equal("1"))
 
 	By("reporting the same reason in each run while the item waits")
 	for _, one := range []string{"-foreign", "-later"} {
 		Expect(w.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name + one}})).To(Succeed())
 	}
-	later := manifests(w.exports(name+"-later"), w.configMap("a", "1"), w.configMap("b", "1"))
+	later := newManifestConfig(w.newExportConfig(name+"-later"), w.configMap("a", "1"), w.configMap("b", "1"))
 	later["manifests"] = append(later["manifests"].([]any), map[string]any{"manifest": w.configMap(name+"-foreign", "1"), "policy": "fallback"})
 	w.update(ctx, name, later)
 	Eventually(func(g Gomega) []string {
@@ -152,39 +151,39 @@ func (w *env) manifestLife(ctx context.Context, name string) {
 		w.merge(ctx, name+"-later", fmt.Appendf(nil, `{"metadata": {"labels": {"touched": %q}}}`, rand.Text()))
 		return w.events(ctx, name)(g)
 	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("leaves it unchanged"), HaveSuffix("repeated:true"))))
-	w.edit(ctx, name+"-later", "v")
-	w.ends(ctx, name, phases.Succeeded)
+	w.updateValue(ctx, name+"-later", "v")
+	w.waitForPhase(ctx, name, phases.Succeeded)
 
 	By("changing the value, removing an object, and then removing the export")
-	w.update(ctx, name, manifests(exports, w.configMap("a", "2")))
-	w.ends(ctx, name, phases.Succeeded)
+	w.update(ctx, name, newManifestConfig(exports, w.configMap("a", "2")))
+	w.waitForPhase(ctx, name, phases.Succeeded)
 	Expect([]string{w.value(ctx, "a")(NewGomega(Fail)), w.value(ctx, "b")(NewGomega(Fail))}).To(Equal([]string{"2", "gone"}))
-	w.update(ctx, name, manifests(nil, w.configMap("a", "2")))
-	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).To(BeNil())
+	w.update(ctx, name, newManifestConfig(nil, w.configMap("a", "2")))
+	Expect(w.waitForPhase(ctx, name, phases.Succeeded).Status.ExportReference).To(BeNil())
 
 	By("causing an error")
 	w.update(ctx, name, map[string]any{"nonsense": true})
-	w.ends(ctx, name, phases.Failed)
+	w.waitForPhase(ctx, name, phases.Failed)
 	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 
 	By("deleting the item")
-	w.update(ctx, name, manifests(exports, w.configMap("a", "3")))
-	w.ends(ctx, name, phases.Succeeded)
+	w.update(ctx, name, newManifestConfig(exports, w.configMap("a", "3")))
+	w.waitForPhase(ctx, name, phases.Succeeded)
 	w.Delete(ctx, name)
 	Expect(w.value(ctx, "a")(NewGomega(Fail))).To(Equal("gone"))
 }
 
-// tokens deploys an item to a Target for a ServiceAccount of this cluster. It also creates a Target that would reveal a
-// token for this cluster, and requires that the deployer rejects this Target.
-func (w *env) tokens(ctx context.Context) {
+// runWithTokens deploys an item to a Target for a ServiceAccount of this cluster. It also creates a Target that would
+// reveal a token for this cluster, and requires that the deployer rejects this Target.
+func (w *env) runWithTokens(ctx context.Context) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = w.Namespace, "robot"
 	Expect(w.Client.Create(ctx, account)).To(Succeed())
 	w.allow(ctx, "system:serviceaccount:"+w.Namespace+":robot", objects("", "configmaps"))
-	w.target(ctx, "self", []byte(`{"selfConfig": {"serviceAccount": {"name": "robot"}}}`))
-	w.create(ctx, "self", "self", manifests(nil, w.configMap("by-token", "1")))
-	w.ends(ctx, "self", phases.Succeeded)
+	w.createTarget(ctx, "self", []byte(`{"selfConfig": {"serviceAccount": {"name": "robot"}}}`))
+	w.create(ctx, "self", "self", newManifestConfig(nil, w.configMap("by-token", "1")))
+	w.waitForPhase(ctx, "self", phases.Succeeded)
 
 	request := &authenticationv1.TokenRequest{}
 	Expect(w.Client.SubResource("token").Create(ctx, account, request)).To(Succeed())
@@ -192,8 +191,8 @@ func (w *env) tokens(ctx context.Context) {
 	Expect(w.Client.Create(ctx, review)).To(Succeed())
 	audience, err := json.Marshal(review.Status.Audiences)
 	Expect(err).NotTo(HaveOccurred())
-	w.target(ctx, "oidc", fmt.Appendf(nil, `{"oidcConfig": {"server": "https://far.example.com", "serviceAccount": {"name": "robot"}, "audience": %s}}`, audience))
-	w.create(ctx, "oidc", "oidc", manifests(nil, w.configMap("elsewhere", "1")))
+	w.createTarget(ctx, "oidc", fmt.Appendf(nil, `{"oidcConfig": {"server": "https://far.example.com", "serviceAccount": {"name": "robot"}, "audience": %s}}`, audience))
+	w.create(ctx, "oidc", "oidc", newManifestConfig(nil, w.configMap("elsewhere", "1")))
 	Eventually(w.lastError(ctx, "oidc")).WithTimeout(patience).Should(ContainSubstring("oidcConfig.audience"))
 	w.Delete(ctx, "self")
 }

@@ -23,8 +23,8 @@ type role struct {
 	Rules            []rbacv1.PolicyRule
 }
 
-// rolesOf reads the roles in a file.
-func rolesOf(file string) []role {
+// readRoles reads the roles in a file.
+func readRoles(file string) []role {
 	GinkgoHelper()
 	body, err := os.ReadFile(file)
 	Expect(err).NotTo(HaveOccurred())
@@ -40,8 +40,8 @@ func rolesOf(file string) []role {
 	return out
 }
 
-// rights returns the rights that a role grants, one for each combination of verb and resource.
-func (r *role) rights() []right {
+// listRights returns the rights that a role grants, one for each combination of verb and resource.
+func (r *role) listRights() []right {
 	var out []right
 	for _, rule := range r.Rules {
 		names := rule.ResourceNames
@@ -61,10 +61,10 @@ func (r *role) rights() []right {
 	return out
 }
 
-// The method `without` returns a copy of the role without the right in `gone`.
+// without returns a copy of the role without the right in `gone`.
 func (r *role) without(gone string) role {
 	out := role{Kind: r.Kind, Metadata: r.Metadata}
-	for _, granted := range r.rights() {
+	for _, granted := range r.listRights() {
 		if granted.String() == gone {
 			continue
 		}
@@ -77,9 +77,9 @@ func (r *role) without(gone string) role {
 	return out
 }
 
-// grant grants the role to a user. The name of the created role contains the name of the user, because several specs
-// create roles from the same file.
-func (w *env) grant(ctx context.Context, r role, user string) {
+// createRole grants the role to a user. The name of the created role contains the name of the user, because several
+// specs create roles from the same file.
+func (w *env) createRole(ctx context.Context, r role, user string) {
 	GinkgoHelper()
 	name := strings.ReplaceAll(user, ":", ".") + "." + strings.ReplaceAll(r.Metadata.Name, ":", ".")
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.Kind, Name: name}
@@ -95,7 +95,7 @@ func (w *env) grant(ctx context.Context, r role, user string) {
 		obj.SetNamespace(r.Metadata.Namespace)
 		Expect(w.Client.Create(ctx, obj)).To(Succeed())
 	}
-	world.AwaitRights(ctx, w.Client, user, r.Metadata.Namespace, r.Rules...)
+	world.WaitForRights(ctx, w.Client, user, r.Metadata.Namespace, r.Rules...)
 }
 
 // allow grants a user rights in the namespace of the world. A target grants such rights to the user of its kubeconfig.
@@ -103,7 +103,7 @@ func (w *env) allow(ctx context.Context, user string, rules ...rbacv1.PolicyRule
 	GinkgoHelper()
 	r := role{Kind: "Role", Rules: rules}
 	r.Metadata.Name, r.Metadata.Namespace = "objects", w.Namespace
-	w.grant(ctx, r, user)
+	w.createRole(ctx, r, user)
 }
 
 // objects returns a rule with all verbs that a deployer uses for the objects of an item.

@@ -38,7 +38,7 @@ func TestRBAC(t *testing.T) {
 	if err := flags.Set("v", strconv.Itoa(verbosity)); err != nil {
 		t.Fatal(err)
 	}
-	world.RunWithLog(t, "rbac", everything())
+	world.RunWithLog(t, "rbac", newVerboseLogger())
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -22,11 +22,11 @@ import (
 )
 
 func TestRepositories(t *testing.T) {
-	assets, err := controlplane.Assets(t.Context(), controlplane.AssetsOptions{ControllerManager: true})
+	assets, err := controlplane.FindAssets(t.Context(), controlplane.AssetsOptions{ControllerManager: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs, err := landscaper.Programs(t.Context(), nil)
+	programs, err := landscaper.FindPrograms(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +42,14 @@ func TestRepositories(t *testing.T) {
 		t.Run(style, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "repository")
-			if err := initialize(t, dir, style, license); err != nil {
+			if err := runInit(t, dir, style, license); err != nil {
 				t.Fatal(err)
 			}
-			before := contents(t, dir)
-			if err := initialize(t, dir, style, license); !errors.Is(err, scaffold.ErrUsage) {
+			before := readFiles(t, dir)
+			if err := runInit(t, dir, style, license); !errors.Is(err, scaffold.ErrUsage) {
 				t.Errorf("a second init: got %v, want an error of usage", err)
 			}
-			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
+			if diff := cmp.Diff(before, readFiles(t, dir)); diff != "" {
 				t.Errorf("a second init changed files (-before, +after):\n%s", diff)
 			}
 			if out := run(t, env, dir, "gofmt", "-l", "."); out != "" {
@@ -64,7 +64,7 @@ func TestRepositories(t *testing.T) {
 			}
 			run(t, env, dir, "make", "run", "ARGS=--once")
 			if style == "plain" { // the Makefiles of the styles differ only in their flags
-				endOfRun(t, env, dir, []string{
+				checkRunEnds(t, env, dir, []string{
 					"run", "--item", "examples/deployitem.yaml", "--", "bin/my-password-deployer",
 					"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--history-bind-address=0",
 				})
@@ -123,11 +123,11 @@ func checkRenamedExports(t *testing.T, env []string, dir string) {
 	}
 }
 
-// initialize runs `deployerkit init`.
-func initialize(t *testing.T, dir, style, license string) error {
+// runInit runs `deployerkit init`.
+func runInit(t *testing.T, dir, style, license string) error {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := scaffold.Command()
+	cmd := scaffold.NewCommand()
 	cmd.SilenceErrors = true
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
@@ -151,8 +151,8 @@ func run(t *testing.T, env []string, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// contents returns the content of all files in a directory. The keys are the paths of the files.
-func contents(t *testing.T, dir string) map[string]string {
+// readFiles returns the content of all files in a directory. The keys are the paths of the files.
+func readFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -54,14 +54,14 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-func (s *screen) shows(text string) bool {
+func (s *screen) containsText(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return bytes.Contains(s.text.Bytes(), []byte(text))
 }
 
-// eventually waits until done returns true.
-func eventually(t *testing.T, what string, done func() bool) {
+// waitUntil waits until done returns true.
+func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	limit, tick := time.After(endLimit), time.NewTicker(50*time.Millisecond)
 	defer tick.Stop()
@@ -74,8 +74,8 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// endOfRun checks how the ways to start `deployerkit run` end on a terminal. The repository is in dir.
-func endOfRun(t *testing.T, env []string, dir string, args []string) {
+// checkRunEnds checks how the ways to start `deployerkit run` end on a terminal. The repository is in dir.
+func checkRunEnds(t *testing.T, env []string, dir string, args []string) {
 	starts := map[string][]string{"make run": {"make", "run"}, "go tool": append([]string{"go", "tool", "deployerkit"}, args...)}
 	ends := map[string]func(outside *os.File, cmd *exec.Cmd) error{
 		"Ctrl-C":            func(outside *os.File, _ *exec.Cmd) error { _, err := outside.Write([]byte{3}); return err },
@@ -96,7 +96,7 @@ func endOfRun(t *testing.T, env []string, dir string, args []string) {
 				}
 				_ = inside.Close()
 				go func() { _, _ = io.Copy(output, outside) }()
-				eventually(t, "the example succeeds", func() bool { return output.shows("Succeeded") })
+				waitUntil(t, "the example succeeds", func() bool { return output.containsText("Succeeded") })
 				if err := end(outside, cmd); err != nil {
 					t.Fatal(err)
 				}
@@ -106,10 +106,10 @@ func endOfRun(t *testing.T, env []string, dir string, args []string) {
 				if !bySignal && status.ExitStatus() != 0 {
 					t.Errorf("the exit code is %d\n%s", status.ExitStatus(), output.text.String())
 				}
-				if output.shows("Error 1") {
+				if output.containsText("Error 1") {
 					t.Errorf("make reports an error:\n%s", output.text.String())
 				}
-				eventually(t, "everything is removed", func() bool {
+				waitUntil(t, "everything is removed", func() bool {
 					left, _ := filepath.Glob(filepath.Join(temporary, "deployerkit-*"))
 					return len(left) == 0
 				})

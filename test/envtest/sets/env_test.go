@@ -63,11 +63,11 @@ func (w *env) upgrade(ctx context.Context, p parameters) *lsv1alpha1.DeployItem 
 		di.Spec.Configuration = &runtime.RawExtension{Raw: raw}
 		return w.Client.Update(ctx, di, client.FieldOwner("landscaper"))
 	})).To(Succeed())
-	return w.Again(ctx, p.Name)
+	return w.RunAgain(ctx, p.Name)
 }
 
-// succeed matches an item whose last run has succeeded.
-func succeed() gomegatypes.GomegaMatcher {
+// hasSucceeded matches an item whose last run has succeeded.
+func hasSucceeded() gomegatypes.GomegaMatcher {
 	return WithTransform(func(di *lsv1alpha1.DeployItem) string {
 		if di.Status.Phase == lsv1alpha1.DeployItemPhases.Succeeded {
 			return ""
@@ -76,10 +76,10 @@ func succeed() gomegatypes.GomegaMatcher {
 	}, BeEmpty())
 }
 
-// writes returns the writes to the objects of a set since a snapshot.
-func (w *env) writes(before faultnet.Counts, p parameters) faultnet.Counts {
+// getWrites returns the writes to the objects of a set since a snapshot.
+func (w *env) getWrites(before faultnet.Counts, p parameters) faultnet.Counts {
 	out := faultnet.Counts{}
-	for request, n := range w.Counter.Snapshot().Since(before).Writes() {
+	for request, n := range w.Counter.Snapshot().Since(before).OnlyWrites() {
 		if p.owns(request.Namespace) || p.owns(request.Name) {
 			out[request] = n
 		}
@@ -87,47 +87,48 @@ func (w *env) writes(before faultnet.Counts, p parameters) faultnet.Counts {
 	return out
 }
 
-// wantWrites checks the number of writes to the objects of a set. There must be no writes to other sets.
-func (w *env) wantWrites(before faultnet.Counts, p parameters, want int) {
+// expectWrites checks the number of writes to the objects of a set. There must be no writes to other sets.
+func (w *env) expectWrites(before faultnet.Counts, p parameters, want int) {
 	GinkgoHelper()
-	all := w.Counter.Snapshot().Since(before).Writes()
-	Expect(w.writes(before, p).Total()).To(Equal(want), "writes: %s", all)
-	Expect(all.Total()).To(Equal(want), "writes: %s", all)
+	all := w.Counter.Snapshot().Since(before).OnlyWrites()
+	Expect(w.getWrites(before, p).Sum()).To(Equal(want), "writes: %s", all)
+	Expect(all.Sum()).To(Equal(want), "writes: %s", all)
 }
 
-// migrateStorage makes the API server store all custom resources of the set in the version v1, so that their definitions
-// may drop the other version. The managedFields of the objects still name the version in which the item applied them.
+// migrateStorage makes the API server store all custom resources of the set in the version v1, so that their
+// definitions may drop the other version. The managedFields of the objects still name the version in which the item
+// applied them.
 func (w *env) migrateStorage(ctx context.Context, p parameters) {
 	GinkgoHelper()
-	for _, obj := range p.custom() {
+	for _, obj := range p.listCustomResources() {
 		Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 		Expect(obj.GetManagedFields()).To(ContainElement(HaveField("APIVersion", p.Group+"/v1alpha1")), keyOf(obj))
 		Expect(w.Client.Update(ctx, obj)).To(Succeed())
 	}
 	body := client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1"]}}`))
-	for _, obj := range p.manifests() {
+	for _, obj := range p.renderManifests() {
 		if obj.GroupVersionKind() == definitions {
 			Expect(w.Client.Status().Patch(ctx, obj, body)).To(Succeed())
 		}
 	}
 }
 
-// wantMigrated checks that the managedFields of the custom resources do not name the removed version, and that an event
-// reports the change.
-func (w *env) wantMigrated(ctx context.Context, p parameters) {
+// expectMigrated checks that the managedFields of the custom resources do not name the removed version, and that an
+// event reports the change.
+func (w *env) expectMigrated(ctx context.Context, p parameters) {
 	GinkgoHelper()
-	for _, obj := range p.custom() {
+	for _, obj := range p.listCustomResources() {
 		if !p.Removed {
 			return
 		}
 		Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 		Expect(obj.GetManagedFields()).To(HaveEach(HaveField("APIVersion", p.Group+"/v1")), keyOf(obj))
-		Eventually(w.notes(ctx, apply.ReasonMigrated)).WithContext(ctx).WithTimeout(patience).Should(ContainElement(ContainSubstring(obj.GetName())), keyOf(obj))
+		Eventually(w.listEvents(ctx, apply.ReasonMigrated)).WithContext(ctx).WithTimeout(patience).Should(ContainElement(ContainSubstring(obj.GetName())), keyOf(obj))
 	}
 }
 
-// notes returns a function for Eventually that reads the texts of all events with a reason.
-func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
+// listEvents returns a function for Eventually that reads the texts of all events with a reason.
+func (w *env) listEvents(ctx context.Context, reason string) func(Gomega) []string {
 	return func(g Gomega) (out []string) {
 		events := &eventsv1.EventList{}
 		g.Expect(w.Client.List(ctx, events, client.InNamespace(w.Namespace))).To(Succeed())
@@ -140,17 +141,17 @@ func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
 	}
 }
 
-// wantUpgrade checks the writes of an upgrade. An object that changed needs one write. If the managedFields contain an API
-// version that the cluster no longer serves, it needs another one, and two more if the definition does not contain the
-// version.
-func (w *env) wantUpgrade(ctx context.Context, before faultnet.Counts, old, p parameters) {
+// expectUpgradeWrites checks the writes of an upgrade. An object that changed needs one write. If the managedFields
+// contain an API version that the cluster no longer serves, it needs another one, and two more if the definition does
+// not contain the version.
+func (w *env) expectUpgradeWrites(ctx context.Context, before faultnet.Counts, old, p parameters) {
 	GinkgoHelper()
 	manifests := map[string]map[string]any{}
-	for _, obj := range old.manifests() {
+	for _, obj := range old.renderManifests() {
 		manifests[keyOf(obj)] = obj.Object
 	}
 	least, most := 0, 0
-	for _, obj := range p.manifests() {
+	for _, obj := range p.renderManifests() {
 		if !reflect.DeepEqual(manifests[keyOf(obj)], obj.Object) {
 			least++
 			most++
@@ -164,8 +165,8 @@ func (w *env) wantUpgrade(ctx context.Context, before faultnet.Counts, old, p pa
 		delete(manifests, keyOf(obj))
 	}
 	removed := len(manifests)
-	writes := w.writes(before, p)
-	Expect(writes.Total()).To(And(BeNumerically(">=", least+removed), BeNumerically("<=", most+removed)), "writes: %s", writes)
+	writes := w.getWrites(before, p)
+	Expect(writes.Sum()).To(And(BeNumerically(">=", least+removed), BeNumerically("<=", most+removed)), "writes: %s", writes)
 	for _, content := range manifests {
 		obj := &unstructured.Unstructured{Object: content}
 		obj.SetAPIVersion(p.Group + "/" + p.Version)
@@ -173,18 +174,18 @@ func (w *env) wantUpgrade(ctx context.Context, before faultnet.Counts, old, p pa
 	}
 }
 
-// custom returns the custom resources of the set.
-func (p parameters) custom() []*unstructured.Unstructured {
+// listCustomResources returns the custom resources of the set.
+func (p parameters) listCustomResources() []*unstructured.Unstructured {
 	GinkgoHelper()
-	return slices.DeleteFunc(p.manifests(), func(obj *unstructured.Unstructured) bool { return obj.GroupVersionKind().Group != p.Group })
+	return slices.DeleteFunc(p.renderManifests(), func(obj *unstructured.Unstructured) bool { return obj.GroupVersionKind().Group != p.Group })
 }
 
 // managedBy is the label that another client changes.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// corrects changes a label of all given objects that exist, waits until the deployer has corrected them, and checks
-// that this took one write per object.
-func (w *env) corrects(ctx context.Context, p parameters, objects []*unstructured.Unstructured) {
+// verifyLabelsCorrected changes a label of all given objects that exist, waits until the deployer has corrected them,
+// and checks that this took one write per object.
+func (w *env) verifyLabelsCorrected(ctx context.Context, p parameters, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	before := w.Counter.Snapshot()
 	var changed []*unstructured.Unstructured
@@ -203,17 +204,17 @@ func (w *env) corrects(ctx context.Context, p parameters, objects []*unstructure
 			return obj.GetLabels()
 		}).WithContext(ctx).WithTimeout(patience).Should(HaveKeyWithValue(managedBy, "sets"), keyOf(obj))
 	}
-	w.AwaitQuiet(ctx)
-	w.wantWrites(before, p, len(changed))
+	w.WaitUntilQuiet(ctx)
+	w.expectWrites(before, p, len(changed))
 }
 
-// restores deletes one object and changes a field of another one, waits until the deployer has corrected both, and
-// counts the writes. The changed object takes one write. The deleted one takes two, because the first contains the UID of
-// the deleted object, and the API server refuses it.
-func (w *env) restores(ctx context.Context, p parameters, s set) {
+// verifyObjectsRestored deletes one object and changes a field of another one, waits until the deployer has corrected
+// both, and counts the writes. The changed object takes one write. The deleted one takes two, because the first
+// contains the UID of the deleted object, and the API server refuses it.
+func (w *env) verifyObjectsRestored(ctx context.Context, p parameters, s set) {
 	GinkgoHelper()
 	before := w.Counter.Snapshot()
-	deleted, changed := p.find(p.manifests(), s.deleted.kind, s.deleted.name), p.find(p.manifests(), s.changed.kind, s.changed.name)
+	deleted, changed := p.find(p.renderManifests(), s.deleted.kind, s.deleted.name), p.find(p.renderManifests(), s.changed.kind, s.changed.name)
 	wanted := valueAt(changed.Object, s.changed.path)
 	Expect(wanted).To(And(Not(BeNil()), Not(Equal(s.changed.value))))
 	change, err := json.Marshal([]any{map[string]any{"op": "replace", "path": "/" + strings.Join(s.changed.path, "/"), "value": s.changed.value}})
@@ -230,22 +231,23 @@ func (w *env) restores(ctx context.Context, p parameters, s set) {
 		g.Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(deleted), deleted)).To(Succeed())
 		return deleted.GetUID()
 	}).WithContext(ctx).WithTimeout(patience).ShouldNot(Equal(uid), keyOf(deleted))
-	w.AwaitQuiet(ctx)
-	w.wantWrites(before, p, 3)
+	w.WaitUntilQuiet(ctx)
+	w.expectWrites(before, p, 3)
 }
 
-// wantJobs checks that each Job of the set has run exactly once.
-func (w *env) wantJobs(p parameters) {
+// expectJobsRunOnce checks that each Job of the set has run exactly once.
+func (w *env) expectJobsRunOnce(p parameters) {
 	GinkgoHelper()
-	for _, obj := range p.manifests() {
+	for _, obj := range p.renderManifests() {
 		if obj.GetKind() == "Job" {
-			Expect(jobRuns.of(obj.GetNamespace()+"/"+obj.GetName())).To(Equal(1), keyOf(obj))
+			Expect(jobRuns.get(obj.GetNamespace()+"/"+obj.GetName())).To(Equal(1), keyOf(obj))
 		}
 	}
 }
 
-// wantReview checks that the API server asks the webhook of the set about a new object. It does not create the object.
-func (w *env) wantReview(ctx context.Context, p parameters, s set) {
+// expectReview checks that the API server asks the webhook of the set about a new object. It does not create the
+// object.
+func (w *env) expectReview(ctx context.Context, p parameters, s set) {
 	GinkgoHelper()
 	if s.review.path == "" {
 		return
@@ -254,17 +256,17 @@ func (w *env) wantReview(ctx context.Context, p parameters, s set) {
 	obj.SetNamespace(p.Namespace)
 	obj.SetName("reviewed")
 	path := "/" + p.Name + "/" + s.review.path
-	before := webhooks.requests.of(path)
+	before := webhooks.requests.get(path)
 	Eventually(func(g Gomega) int {
 		g.Expect(w.Client.Create(ctx, obj.DeepCopy(), client.DryRunAll)).To(Succeed())
-		return webhooks.requests.of(path)
+		return webhooks.requests.get(path)
 	}).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", before), path)
 }
 
-// loseInventory removes the inventory of an item, and waits until the deployer knows that.
-func (w *env) loseInventory(ctx context.Context, name string) {
+// removeInventory removes the inventory of an item, and waits until the deployer knows that.
+func (w *env) removeInventory(ctx context.Context, name string) {
 	GinkgoHelper()
-	w.LoseProviderStatus(ctx, name)
+	w.RemoveProviderStatus(ctx, name)
 	Eventually(func(g Gomega) *runtime.RawExtension {
 		seen := &lsv1alpha1.DeployItem{}
 		g.Expect(w.Manager.GetClient().Get(ctx, w.Key(name), seen)).To(Succeed())
@@ -272,11 +274,11 @@ func (w *env) loseInventory(ctx context.Context, name string) {
 	}).WithContext(ctx).WithTimeout(patience).Should(BeNil())
 }
 
-// filled waits until other programs have filled the fields that the set expects.
-func (w *env) filled(ctx context.Context, p parameters, s set) {
+// waitUntilFilled waits until other programs have filled the fields that the set expects.
+func (w *env) waitUntilFilled(ctx context.Context, p parameters, s set) {
 	GinkgoHelper()
 	for _, want := range s.filled {
-		obj := p.find(p.manifests(), want.kind, want.name)
+		obj := p.find(p.renderManifests(), want.kind, want.name)
 		Eventually(func(g Gomega) any {
 			g.Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 			return valueAt(obj.Object, want.path)
@@ -312,22 +314,22 @@ func (w *env) requestDeletion(ctx context.Context, name string) {
 	Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 }
 
-// awaitDeleted waits until an item no longer exists.
-func (w *env) awaitDeleted(ctx context.Context, name string) {
+// waitUntilDeleted waits until an item no longer exists.
+func (w *env) waitUntilDeleted(ctx context.Context, name string) {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func() error { return w.Client.Get(ctx, w.Key(name), di) }).WithContext(ctx).WithTimeout(patience).
 		Should(WithTransform(apierrors.IsNotFound, BeTrue()), func() string { return fmt.Sprintf("status: %+v", di.Status) })
 }
 
-// awaitNothingLeft waits until no object in the control plane belongs to the set.
-func (w *env) awaitNothingLeft(ctx context.Context, p parameters) {
+// waitUntilNothingRemains waits until no object in the control plane belongs to the set.
+func (w *env) waitUntilNothingRemains(ctx context.Context, p parameters) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) []string { return left(ctx, g, p) }).WithContext(ctx).WithTimeout(patience).WithPolling(500 * time.Millisecond).Should(BeEmpty())
+	Eventually(func(g Gomega) []string { return listRemaining(ctx, g, p) }).WithContext(ctx).WithTimeout(patience).WithPolling(500 * time.Millisecond).Should(BeEmpty())
 }
 
-// left lists the objects of all kinds that belong to the set.
-func left(ctx context.Context, g Gomega, p parameters) (out []string) {
+// listRemaining lists the objects of all kinds that belong to the set.
+func listRemaining(ctx context.Context, g Gomega, p parameters) (out []string) {
 	d, err := discovery.NewDiscoveryClientForConfig(cp.Config)
 	g.Expect(err).NotTo(HaveOccurred())
 	objects, err := metadata.NewForConfig(cp.Config)

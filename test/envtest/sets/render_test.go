@@ -44,39 +44,39 @@ type edit struct {
 	value      any
 }
 
-func parametersOf(name string) parameters {
+func newParameters(name string) parameters {
 	return parameters{
 		Name: name, Namespace: "set-" + name, Group: name + ".sets.test.deployerkit.dev", Version: "v1alpha1",
-		URL: webhooks.URL + "/" + name, Port: webhooks.port(), Value: "first",
+		URL: webhooks.URL + "/" + name, Port: webhooks.getPort(), Value: "first",
 	}
 }
 
-// with returns the parameters of another copy of the set, which has an update strategy.
-func (p parameters) with(strategy string) parameters {
+// withStrategy returns the parameters of another copy of the set, which has an update strategy.
+func (p parameters) withStrategy(strategy string) parameters {
 	p.Namespace, p.Group, p.Strategy = strategy+"-"+p.Name, p.Name+"."+strategy+".test.deployerkit.dev", strategy
 	return p
 }
 
-// upgraded returns the parameters after an upgrade of the set.
-func (p parameters) upgraded() parameters {
+// withUpgrade returns the parameters after an upgrade of the set.
+func (p parameters) withUpgrade() parameters {
 	p.Version, p.Upgraded = "v1", true
 	return p
 }
 
-// changed returns the parameters after a change of one object.
-func (p parameters) changed() parameters {
+// withChange returns the parameters after a change of one object.
+func (p parameters) withChange() parameters {
 	p.Value = "second"
 	return p
 }
 
-// edited returns the parameters after another change of one object.
-func (p parameters) edited(e edit) parameters {
+// withEdit returns the parameters after another change of one object.
+func (p parameters) withEdit(e edit) parameters {
 	p.Edits = append(slices.Clip(p.Edits), e)
 	return p
 }
 
-// manifests returns the objects of the set.
-func (p parameters) manifests() []*unstructured.Unstructured {
+// renderManifests returns the objects of the set.
+func (p parameters) renderManifests() []*unstructured.Unstructured {
 	GinkgoHelper()
 	parsed, err := template.New("").Funcs(functions).Option("missingkey=zero").ParseFS(files, "testdata/parts.tmpl", "testdata/"+p.Name+".yaml")
 	Expect(err).NotTo(HaveOccurred())
@@ -98,8 +98,8 @@ func (p parameters) manifests() []*unstructured.Unstructured {
 	return out
 }
 
-// short returns the name of an object without a prefix or suffix that contains the name of the set.
-func (p parameters) short(obj *unstructured.Unstructured) string {
+// getShortName returns the name of an object without a prefix or suffix that contains the name of the set.
+func (p parameters) getShortName(obj *unstructured.Unstructured) string {
 	name, _ := strings.CutPrefix(obj.GetName(), p.Namespace)
 	name, _, _ = strings.Cut(name, "."+p.Group)
 	return name
@@ -109,7 +109,7 @@ func (p parameters) short(obj *unstructured.Unstructured) string {
 func (p parameters) find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	i := slices.IndexFunc(objects, func(obj *unstructured.Unstructured) bool {
-		return obj.GetKind() == kind && p.short(obj) == name
+		return obj.GetKind() == kind && p.getShortName(obj) == name
 	})
 	Expect(i).To(BeNumerically(">=", 0), "the set contains no %s %s", kind, name)
 	return objects[i]
@@ -119,7 +119,7 @@ func (p parameters) find(objects []*unstructured.Unstructured, kind, name string
 func (p parameters) config() map[string]any {
 	GinkgoHelper()
 	var entries []any
-	for _, obj := range p.manifests() {
+	for _, obj := range p.renderManifests() {
 		entries = append(entries, map[string]any{"manifest": obj.Object})
 	}
 	config := map[string]any{
@@ -159,6 +159,6 @@ var functions = template.FuncMap{
 
 // keyOf identifies an object regardless of its API version.
 func keyOf(obj *unstructured.Unstructured) string {
-	ref := apply.RefOf(obj)
+	ref := apply.ToRef(obj)
 	return ref.GVK().GroupKind().String() + " " + ref.Namespace + "/" + ref.Name
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/faultnet"
-	"github.com/deployerkit/deployerkit/upkeep"
+	"github.com/deployerkit/deployerkit/managed"
 )
 
 // set describes the expectations about a set in testdata.
@@ -34,7 +34,8 @@ type set struct {
 	edits []edit
 	// review describes a webhook that the API server asks about an object.
 	review review
-	// removes reports whether an upgrade removes the old version from the definitions. Otherwise, the version is not served.
+	// removes reports whether an upgrade removes the old version from the definitions. Otherwise, the version is not
+	// served.
 	removes bool
 	// converts reports whether a webhook converts objects of the set.
 	converts bool
@@ -53,8 +54,8 @@ type field struct {
 	value      gomegatypes.GomegaMatcher
 }
 
-// sets returns all sets.
-func sets() []set {
+// newSets returns all sets.
+func newSets() []set {
 	webhook := func(kind, name string) field {
 		return field{kind, name, []string{"webhooks", "0", "clientConfig", "caBundle"}, WithTransform(isBundle, BeTrue())}
 	}
@@ -160,91 +161,91 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 	var w *env
 	BeforeAll(func(ctx SpecContext) { w = newEnv(ctx) })
 
-	for _, s := range sets() {
+	for _, s := range newSets() {
 		Describe("Set "+s.name, Ordered, func() {
 			var p parameters
-			BeforeAll(func() { p = parametersOf(s.name) })
+			BeforeAll(func() { p = newParameters(s.name) })
 
 			It("installs the set with one write per object, and waits until it is ready [F76, F91, F94, F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
-				Expect(w.Deploy(ctx, s.name, p.config())).To(succeed())
-				w.filled(ctx, p, s)
-				w.AwaitQuiet(ctx)
-				w.wantWrites(before, p, len(p.manifests()))
-				w.wantJobs(p)
-				w.wantReview(ctx, p, s)
-				w.wantUncertain(ctx, s)
+				Expect(w.CreateAndRun(ctx, s.name, p.config())).To(hasSucceeded())
+				w.waitUntilFilled(ctx, p, s)
+				w.WaitUntilQuiet(ctx)
+				w.expectWrites(before, p, len(p.renderManifests()))
+				w.expectJobsRunOnce(p)
+				w.expectReview(ctx, p, s)
+				w.expectReadinessUnknown(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
 			It("sends no write when nothing has changed [F91, F97]", func(ctx SpecContext) {
 				before := w.Counter.Snapshot()
-				Expect(w.Again(ctx, s.name)).To(succeed())
-				w.AwaitQuiet(ctx)
-				w.wantWrites(before, p, 0)
-				w.wantJobs(p)
-				w.filled(ctx, p, s)
-				w.wantUncertain(ctx, s)
+				Expect(w.RunAgain(ctx, s.name)).To(hasSucceeded())
+				w.WaitUntilQuiet(ctx)
+				w.expectWrites(before, p, 0)
+				w.expectJobsRunOnce(p)
+				w.waitUntilFilled(ctx, p, s)
+				w.expectReadinessUnknown(ctx, s)
 			}, SpecTimeout(3*time.Minute))
 
 			It("sends one write for each changed object [F91, F97]", func(ctx SpecContext) {
-				steps := []parameters{p.changed()}
+				steps := []parameters{p.withChange()}
 				for _, e := range s.edits {
-					steps = append(steps, steps[len(steps)-1].edited(e))
+					steps = append(steps, steps[len(steps)-1].withEdit(e))
 				}
 				for _, p = range steps {
 					before := w.Counter.Snapshot()
-					Expect(w.upgrade(ctx, p)).To(succeed())
-					w.AwaitQuiet(ctx)
-					w.wantWrites(before, p, 1)
-					w.wantJobs(p)
-					w.filled(ctx, p, s)
+					Expect(w.upgrade(ctx, p)).To(hasSucceeded())
+					w.WaitUntilQuiet(ctx)
+					w.expectWrites(before, p, 1)
+					w.expectJobsRunOnce(p)
+					w.waitUntilFilled(ctx, p, s)
 				}
 			}, SpecTimeout(3*time.Minute))
 
 			It("corrects each object that another client changed with one write [F91, F97]", func(ctx SpecContext) {
-				w.corrects(ctx, p, p.manifests())
-				w.wantJobs(p)
-				w.filled(ctx, p, s)
+				w.verifyLabelsCorrected(ctx, p, p.renderManifests())
+				w.expectJobsRunOnce(p)
+				w.waitUntilFilled(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
 			It("restores a deleted object, and corrects a changed field below spec [F91, F97]", func(ctx SpecContext) {
-				w.restores(ctx, p, s)
-				w.wantJobs(p)
-				w.filled(ctx, p, s)
-				w.wantReview(ctx, p, s)
+				w.verifyObjectsRestored(ctx, p, s)
+				w.expectJobsRunOnce(p)
+				w.waitUntilFilled(ctx, p, s)
+				w.expectReview(ctx, p, s)
 			}, SpecTimeout(3*time.Minute))
 
 			It("upgrades the set to a new API version while the old one is removed, and sends no write after that [F70, F95]", func(ctx SpecContext) {
 				if s.removes {
 					p.Stored = "v1"
-					Expect(w.upgrade(ctx, p)).To(succeed())
+					Expect(w.upgrade(ctx, p)).To(hasSucceeded())
 					w.migrateStorage(ctx, p)
 				}
-				old, conversions := p, webhooks.requests.of("/"+s.name+"/convert")
-				p = p.upgraded()
+				old, conversions := p, webhooks.requests.get("/"+s.name+"/convert")
+				p = p.withUpgrade()
 				p.Removed = s.removes
 				before := w.Counter.Snapshot()
-				Expect(w.upgrade(ctx, p)).To(succeed())
-				w.AwaitQuiet(ctx)
-				w.wantUpgrade(ctx, before, old, p)
-				w.wantMigrated(ctx, p)
-				w.wantJobs(p)
-				w.filled(ctx, p, s)
+				Expect(w.upgrade(ctx, p)).To(hasSucceeded())
+				w.WaitUntilQuiet(ctx)
+				w.expectUpgradeWrites(ctx, before, old, p)
+				w.expectMigrated(ctx, p)
+				w.expectJobsRunOnce(p)
+				w.waitUntilFilled(ctx, p, s)
 				if s.converts {
-					Expect(webhooks.requests.of("/"+s.name+"/convert")).To(BeNumerically(">", conversions), "no conversions")
+					Expect(webhooks.requests.get("/"+s.name+"/convert")).To(BeNumerically(">", conversions), "no conversions")
 				}
 
 				before = w.Counter.Snapshot()
-				Expect(w.Again(ctx, s.name)).To(succeed())
-				w.AwaitQuiet(ctx)
-				w.wantWrites(before, p, 0)
-				w.corrects(ctx, p, p.custom())
+				Expect(w.RunAgain(ctx, s.name)).To(hasSucceeded())
+				w.WaitUntilQuiet(ctx)
+				w.expectWrites(before, p, 0)
+				w.verifyLabelsCorrected(ctx, p, p.listCustomResources())
 			}, SpecTimeout(3*time.Minute))
 		})
 	}
 
 	It("restores a lost inventory, and leaves the copy of a Secret that another program made [F98]", func(ctx SpecContext) {
-		p := parametersOf("compositions").changed().upgraded()
+		p := newParameters("compositions").withChange().withUpgrade()
 		replica := &corev1.Secret{}
 		get := func() error {
 			return w.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace + "-tenant", Name: "root-ca"}, replica)
@@ -253,28 +254,28 @@ var _ = Describe("Manifest sets", Ordered, ContinueOnFailure, func() {
 		original := replica.DeepCopy()
 		Expect(original.Labels).To(HaveKey(ownership.LabelItem), "the copy has the labels of the original")
 		before := w.Counter.Snapshot()
-		w.loseInventory(ctx, p.Name)
-		Expect(w.Again(ctx, p.Name)).To(succeed())
-		w.AwaitQuiet(ctx)
-		w.wantWrites(before, p, len(p.manifests())) // with the owner label only, the deployer cannot know what changed
+		w.removeInventory(ctx, p.Name)
+		Expect(w.RunAgain(ctx, p.Name)).To(hasSucceeded())
+		w.WaitUntilQuiet(ctx)
+		w.expectWrites(before, p, len(p.renderManifests())) // with the owner label only, the deployer cannot know what changed
 		Expect(get()).To(Succeed())
 		Expect(replica).To(Equal(original))
 	}, SpecTimeout(3*time.Minute))
 
-	Describe("Deleted sets", Ordered, func() {
+	Describe("Deletion of a set", Ordered, func() {
 		var before faultnet.Counts
 		BeforeAll(func(ctx SpecContext) {
 			before = w.Counter.Snapshot()
-			for _, s := range sets() { // all at once, because the deletion of a Namespace takes several seconds
+			for _, s := range newSets() { // all at once, because the deletion of a Namespace takes several seconds
 				w.requestDeletion(ctx, s.name)
 			}
 		})
 
-		for _, s := range sets() {
+		for _, s := range newSets() {
 			It("deletes all objects of the set "+s.name+" [F70]", func(ctx SpecContext) {
-				w.awaitDeleted(ctx, s.name)
-				w.awaitNothingLeft(ctx, parametersOf(s.name))
-				w.wantDeletions(before, parametersOf(s.name).upgraded())
+				w.waitUntilDeleted(ctx, s.name)
+				w.waitUntilNothingRemains(ctx, newParameters(s.name))
+				w.expectDeletions(before, newParameters(s.name).withUpgrade())
 			}, SpecTimeout(3*time.Minute))
 		}
 	})
@@ -284,59 +285,59 @@ var _ = Describe("Manifest sets with the strategy update", Ordered, ContinueOnFa
 	var w *env
 	BeforeAll(func(ctx SpecContext) { w = newEnv(ctx) })
 
-	for _, s := range sets() {
+	for _, s := range newSets() {
 		if s.name != "certificates" && s.name != "ingress" {
 			continue
 		}
 		It("installs, keeps, changes and deletes the set "+s.name+" with one write per object and change [F91, F97]", func(ctx SpecContext) {
-			p := parametersOf(s.name).with("update")
+			p := newParameters(s.name).withStrategy("update")
 			before := w.Counter.Snapshot()
-			Expect(w.Deploy(ctx, s.name, p.config())).To(succeed())
-			w.filled(ctx, p, s)
-			w.AwaitQuiet(ctx)
-			_, written := w.Spent(before) // the requests that create objects do not contain the names of these objects
-			Expect(written).To(Equal(len(p.manifests())), "requests: %s", w.Counter.Snapshot().Since(before).Writes())
-			w.wantJobs(p)
+			Expect(w.CreateAndRun(ctx, s.name, p.config())).To(hasSucceeded())
+			w.waitUntilFilled(ctx, p, s)
+			w.WaitUntilQuiet(ctx)
+			_, written := w.GetRequestCounts(before) // the requests that create objects do not contain the names of these objects
+			Expect(written).To(Equal(len(p.renderManifests())), "requests: %s", w.Counter.Snapshot().Since(before).OnlyWrites())
+			w.expectJobsRunOnce(p)
 
 			before = w.Counter.Snapshot()
-			Expect(w.Again(ctx, s.name)).To(succeed())
-			w.AwaitQuiet(ctx)
-			w.wantWrites(before, p, 0)
+			Expect(w.RunAgain(ctx, s.name)).To(hasSucceeded())
+			w.WaitUntilQuiet(ctx)
+			w.expectWrites(before, p, 0)
 
-			steps := []parameters{p.changed()}
+			steps := []parameters{p.withChange()}
 			for _, e := range s.edits {
-				steps = append(steps, steps[len(steps)-1].edited(e))
+				steps = append(steps, steps[len(steps)-1].withEdit(e))
 			}
 			for _, p = range steps {
 				before = w.Counter.Snapshot()
-				Expect(w.upgrade(ctx, p)).To(succeed())
-				w.AwaitQuiet(ctx)
-				w.wantWrites(before, p, 1)
-				w.wantJobs(p)
-				w.filled(ctx, p, s)
+				Expect(w.upgrade(ctx, p)).To(hasSucceeded())
+				w.WaitUntilQuiet(ctx)
+				w.expectWrites(before, p, 1)
+				w.expectJobsRunOnce(p)
+				w.waitUntilFilled(ctx, p, s)
 			}
 
 			before = w.Counter.Snapshot()
 			w.requestDeletion(ctx, s.name)
-			w.awaitDeleted(ctx, s.name)
-			w.awaitNothingLeft(ctx, p)
-			w.wantDeletions(before, p)
+			w.waitUntilDeleted(ctx, s.name)
+			w.waitUntilNothingRemains(ctx, p)
+			w.expectDeletions(before, p)
 		}, SpecTimeout(3*time.Minute))
 	}
 })
 
-// wantDeletions checks the writes of a deletion: one for each object of the set that existed.
-func (w *env) wantDeletions(before faultnet.Counts, p parameters) {
+// expectDeletions checks the writes of a deletion: one for each object of the set that existed.
+func (w *env) expectDeletions(before faultnet.Counts, p parameters) {
 	GinkgoHelper()
-	want := len(slices.DeleteFunc(p.manifests(), func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Job" }))
-	writes := w.writes(before, p)
-	Expect(writes.Total()).To(Equal(want), "writes: %s", writes)
+	want := len(slices.DeleteFunc(p.renderManifests(), func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Job" }))
+	writes := w.getWrites(before, p)
+	Expect(writes.Sum()).To(Equal(want), "writes: %s", writes)
 }
 
-// wantUncertain checks which kinds the condition ReadinessUnknown names.
-func (w *env) wantUncertain(ctx context.Context, s set) {
+// expectReadinessUnknown checks which kinds the condition ReadinessUnknown names.
+func (w *env) expectReadinessUnknown(ctx context.Context, s set) {
 	GinkgoHelper()
-	condition := w.Condition(ctx, s.name, upkeep.ConditionReadinessUnknown)(NewGomega(Fail))
+	condition := w.Condition(ctx, s.name, managed.ConditionReadinessUnknown)(NewGomega(Fail))
 	if len(s.uncertain) == 0 {
 		Expect(condition).To(BeNil())
 		return
@@ -344,6 +345,6 @@ func (w *env) wantUncertain(ctx context.Context, s set) {
 	Expect(condition).NotTo(BeNil(), "the condition ReadinessUnknown is missing")
 	Expect(condition.Status).To(Equal(lsv1alpha1.ConditionTrue))
 	for _, kind := range s.uncertain {
-		Expect(condition.Message).To(ContainSubstring(kind + "." + parametersOf(s.name).Group))
+		Expect(condition.Message).To(ContainSubstring(kind + "." + newParameters(s.name).Group))
 	}
 }

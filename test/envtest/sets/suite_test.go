@@ -24,8 +24,8 @@ func TestSets(t *testing.T) {
 	world.Run(t, "manifest sets")
 }
 
-// controllers contains the controllers of kube-controller-manager that change objects of the sets.
-func controllers() []string {
+// listControllers contains the controllers of kube-controller-manager that change objects of the sets.
+func listControllers() []string {
 	return append(controlplane.DefaultControllers(),
 		"clusterrole-aggregation-controller", "disruption-controller", "persistentvolume-binder-controller",
 		"persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller",
@@ -34,10 +34,10 @@ func controllers() []string {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
+	assets, err := controlplane.FindAssets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	cp = world.StartControlPlane(ctx, controlplane.Options{Assets: assets})
-	Expect(cp.StartControllerManager(ctx, controllers()...)).To(Succeed())
+	Expect(cp.StartControllerManager(ctx, listControllers()...)).To(Succeed())
 	DeferCleanup(cp.StopControllerManager)
 	webhooks = startWebhookServer()
 	DeferCleanup(webhooks.Close)

@@ -29,22 +29,24 @@ import (
 // have the same fields.
 type webhookServer struct {
 	*httptest.Server
-	bundle   string // the certificate, as the value of a field caBundle
-	requests tally  // by path: the name of a set, and validate, mutate, convert or own
+	bundle   string  // the certificate, as the value of a field caBundle
+	requests counter // by path: the name of a set, and validate, mutate, convert or own
 	client.Reader
 }
 
 func startWebhookServer() *webhookServer {
 	s := &webhookServer{Reader: world.NewClient(GinkgoTB(), cp.Config)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{set}/validate", s.review)
-	mux.HandleFunc("/{set}/mutate", s.review)
+	mux.HandleFunc("/{set}/validate", s.handleReview)
+	mux.HandleFunc("/{set}/mutate", s.handleReview)
 	mux.HandleFunc("/{set}/convert", s.convert)
-	mux.HandleFunc("/{set}/own", func(w http.ResponseWriter, req *http.Request) { s.ifRunning(w, req, req.PathValue("set"), s.review) })
+	mux.HandleFunc("/{set}/own", func(w http.ResponseWriter, req *http.Request) {
+		s.handleIfRunning(w, req, req.PathValue("set"), s.handleReview)
+	})
 	mux.HandleFunc("/apis/{group}/v1", func(w http.ResponseWriter, req *http.Request) {
 		_, group, _ := strings.Cut(req.PathValue("group"), ".")
 		set, _, _ := strings.Cut(group, ".")
-		s.ifRunning(w, req, set, s.discover)
+		s.handleIfRunning(w, req, set, s.handleDiscovery)
 	})
 	s.Server = httptest.NewTLSServer(mux)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -52,15 +54,15 @@ func startWebhookServer() *webhookServer {
 	return s
 }
 
-// port returns the port of the server.
-func (s *webhookServer) port() string {
+// getPort returns the port of the server.
+func (s *webhookServer) getPort() string {
 	address, err := url.Parse(s.URL)
 	Expect(err).NotTo(HaveOccurred())
 	return address.Port()
 }
 
-// ifRunning calls a handler if the Deployment "admission" of the set is available.
-func (s *webhookServer) ifRunning(w http.ResponseWriter, req *http.Request, set string, handle http.HandlerFunc) {
+// handleIfRunning calls a handler if the Deployment "admission" of the set is available.
+func (s *webhookServer) handleIfRunning(w http.ResponseWriter, req *http.Request, set string, handle http.HandlerFunc) {
 	deployment := &appsv1.Deployment{}
 	err := s.Get(req.Context(), client.ObjectKey{Namespace: "set-" + set, Name: "admission"}, deployment)
 	if err != nil || deployment.Status.AvailableReplicas == 0 {
@@ -70,21 +72,21 @@ func (s *webhookServer) ifRunning(w http.ResponseWriter, req *http.Request, set 
 	handle(w, req)
 }
 
-// discover answers that an API group contains no resources.
-func (s *webhookServer) discover(w http.ResponseWriter, req *http.Request) {
+// handleDiscovery answers that an API group contains no resources.
+func (s *webhookServer) handleDiscovery(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(metav1.APIResourceList{ // as in review
 		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: req.PathValue("group") + "/v1", APIResources: []metav1.APIResource{},
 	})
 }
 
-// tally counts what happens to things that a text identifies.
-type tally struct {
+// counter counts what happens to things that a text identifies.
+type counter struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-func (t *tally) add(key string) {
+func (t *counter) add(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.counts == nil {
@@ -93,13 +95,13 @@ func (t *tally) add(key string) {
 	t.counts[key]++
 }
 
-func (t *tally) of(key string) int {
+func (t *counter) get(key string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counts[key]
 }
 
-func (s *webhookServer) review(w http.ResponseWriter, req *http.Request) {
+func (s *webhookServer) handleReview(w http.ResponseWriter, req *http.Request) {
 	review := &admissionv1.AdmissionReview{}
 	if err := json.NewDecoder(req.Body).Decode(review); err != nil || review.Request == nil {
 		http.Error(w, "not an AdmissionReview", http.StatusBadRequest)

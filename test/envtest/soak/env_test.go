@@ -63,18 +63,18 @@ func (w *env) makeForeign(ctx context.Context) {
 	}
 }
 
-// dice returns random numbers for one purpose. The numbers depend on the seed and the purpose.
-func (w *env) dice(purpose uint64) *rand.Rand {
+// newRandom returns random numbers for one purpose. The numbers depend on the seed and the purpose.
+func (w *env) newRandom(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed, purpose)) //nolint:gosec // a failure must be repeatable
 }
 
-// insist repeats a request until it succeeds, no matter how long that takes. An error also counts as success if one of
-// the functions in `ok` returns true for it.
-func (w *env) insist(ctx context.Context, request func(context.Context) error, ok ...func(error) bool) error {
+// retryUntilSuccess repeats a request until it succeeds, no matter how long that takes. An error also counts as success
+// if one of the functions in `ok` returns true for it.
+func (w *env) retryUntilSuccess(ctx context.Context, request func(context.Context) error, ok ...func(error) bool) error {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := w.once(ctx, request, ok)
+		err := w.tryRequest(ctx, request, ok)
 		if err == nil {
 			return nil
 		}
@@ -86,7 +86,7 @@ func (w *env) insist(ctx context.Context, request func(context.Context) error, o
 	}
 }
 
-func (w *env) once(ctx context.Context, request func(context.Context) error, ok []func(error) bool) error {
+func (w *env) tryRequest(ctx context.Context, request func(context.Context) error, ok []func(error) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := request(ctx)

@@ -18,24 +18,24 @@ const mainEnd = "0"
 // newGraph returns the graph of the state-graph deployer. The graph describes the same objects as the function
 // `handle`. The value of the main object is exported, and all other objects require the main object.
 func newGraph() *stategraph.Graph {
-	graph, err := stategraph.NewGraphOf[childrenConfig]().
-		Add("main", stategraph.Object(stategraph.With(func(ctx stategraph.Context[childrenConfig]) (*corev1.ConfigMap, error) {
-			return graphConfigMap(ctx, ctx.Config, mainEnd)
+	graph, err := stategraph.NewBuilderOf[childrenConfig]().
+		Add("main", stategraph.Object(stategraph.WithConfig(func(ctx stategraph.Context[childrenConfig]) (*corev1.ConfigMap, error) {
+			return newGraphConfigMap(ctx, ctx.Config, mainEnd)
 		}), stategraph.WithOutput("value", ".data."+dataKey))).
 		Add("others", stategraph.ForEach(
-			stategraph.With(func(ctx stategraph.Context[childrenConfig]) ([]string, error) {
-				return sorted(withoutMain(ctx.Config.Maps)), nil
+			stategraph.WithConfig(func(ctx stategraph.Context[childrenConfig]) ([]string, error) {
+				return sortKeys(withoutMain(ctx.Config.Maps)), nil
 			}),
 			func(end string) string { return end },
-			stategraph.Object(stategraph.With(func(ctx stategraph.Context[childrenConfig]) (*corev1.ConfigMap, error) {
+			stategraph.Object(stategraph.WithConfig(func(ctx stategraph.Context[childrenConfig]) (*corev1.ConfigMap, error) {
 				end, err := stategraph.Element[string](ctx)
 				if err != nil {
 					return nil, err
 				}
-				return graphConfigMap(ctx, ctx.Config, end)
+				return newGraphConfigMap(ctx, ctx.Config, end)
 			})),
 		), "main").
-		Export(dataKey, "main", "value").
+		AddExport(dataKey, "main", "value").
 		Build()
 	if err != nil {
 		panic(fmt.Sprintf("the graph of the test: %v", err))
@@ -54,8 +54,8 @@ func withoutMain(maps map[string]string) map[string]string {
 	return out
 }
 
-// graphConfigMap returns the ConfigMap for an entry of the configuration.
-func graphConfigMap(ctx context.Context, config *childrenConfig, end string) (*corev1.ConfigMap, error) {
+// newGraphConfigMap returns the ConfigMap for an entry of the configuration.
+func newGraphConfigMap(ctx context.Context, config *childrenConfig, end string) (*corev1.ConfigMap, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, err

@@ -41,8 +41,8 @@ func newHistory(c client.WithWatch, ns string) *history {
 	}
 }
 
-// handOut records a job. Call it before the job is written to the item.
-func (h *history) handOut(item, job string) {
+// recordJob records a job. Call it before the job is written to the item.
+func (h *history) recordJob(item, job string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.jobs[job] = item
@@ -150,7 +150,7 @@ func (h *history) add(di *lsv1alpha1.DeployItem, gap bool) {
 		faults = append(faults, checkStep(old, di)...)
 	}
 	for _, fault := range faults {
-		h.faults = append(h.faults, fmt.Sprintf("%s: %s: %s, before that %s", di.Name, fault, show(di), show(old)))
+		h.faults = append(h.faults, fmt.Sprintf("%s: %s: %s, before that %s", di.Name, fault, formatItem(di), formatItem(old)))
 	}
 }
 
@@ -188,7 +188,7 @@ func checkVersion(di *lsv1alpha1.DeployItem) (faults []string) {
 	if isFinished(di.Status) && !contract.IsFinal(di.Status.Phase) {
 		faults = append(faults, "is finished without a final phase")
 	}
-	if di.DeletionTimestamp == nil && !contract.HasOurFinalizer(di) {
+	if di.DeletionTimestamp == nil && !contract.HasLandscaperFinalizer(di) {
 		faults = append(faults, "the finalizer is lost")
 	}
 	if di.Status.ObservedGeneration > di.Generation {

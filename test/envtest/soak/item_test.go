@@ -35,7 +35,7 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{name: "mock", t: mock.Type, config: mockConfig, exports: true},
+	{name: "mock", t: mock.Type, config: newMockConfig, exports: true},
 	{name: "manifest", t: manifest.Type, config: manifestConfig, objects: true, exports: true},
 	{name: "children", t: childrenType, config: newChildrenConfig, objects: true},
 	{name: "graph", t: graphType, config: newChildrenConfig, objects: true, exports: true},
@@ -56,11 +56,11 @@ type want struct {
 	invalid bool
 }
 
-// open reports whether a job with this desired state does not end by itself.
-func (w want) open() bool { return w.outcome == phases.Progressing && w.timeout == 0 && !w.invalid }
+// isOpen reports whether a job with this desired state does not end by itself.
+func (w want) isOpen() bool { return w.outcome == phases.Progressing && w.timeout == 0 && !w.invalid }
 
-// deserves returns the phase in which a job must end, and the error code.
-func (w want) deserves() (lsv1alpha1.DeployItemPhase, lsv1alpha1.ErrorCode) {
+// getExpectedPhase returns the phase in which a job must end, and the error code.
+func (w want) getExpectedPhase() (lsv1alpha1.DeployItemPhase, lsv1alpha1.ErrorCode) {
 	switch {
 	case w.invalid:
 		return phases.Failed, lsv1alpha1.ErrorConfigurationProblem
@@ -107,7 +107,7 @@ func (it *item) newWant(random *rand.Rand) want {
 // object returns the name of an object of an item.
 func object(item, end string) string { return item + "-" + end }
 
-func mockConfig(_ *env, _ string, want want) map[string]any {
+func newMockConfig(_ *env, _ string, want want) map[string]any {
 	return map[string]any{
 		"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
 		"phase": want.outcome, "export": map[string]any{dataKey: want.value},
@@ -116,7 +116,7 @@ func mockConfig(_ *env, _ string, want want) map[string]any {
 
 func manifestConfig(w *env, item string, want want) map[string]any {
 	manifests := []any{}
-	for _, end := range sorted(want.objects) {
+	for _, end := range sortKeys(want.objects) {
 		manifests = append(manifests, map[string]any{"manifest": map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": object(item, end)},
 			"data": map[string]any{dataKey: want.objects[end]},
@@ -144,8 +144,8 @@ func (w *env) config(it *item) map[string]any {
 	return out
 }
 
-// sorted returns the sorted keys of a map.
-func sorted[V any](m map[string]V) []string {
+// sortKeys returns the sorted keys of a map.
+func sortKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for key := range m {
 		keys = append(keys, key)

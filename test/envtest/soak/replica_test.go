@@ -58,9 +58,9 @@ var lease, renew, retry = 3 * time.Second, 2 * time.Second, 500 * time.Milliseco
 // time without a lock, while the loss of the lease changes it.
 const shutdown = time.Duration(-1)
 
-// deployers returns the arguments of the deployers that every replica runs. The function `wrap` wraps the transport of
-// each client for a target.
-func deployers(wrap func(http.RoundTripper) http.RoundTripper) []deployerlib.DeployerArgs {
+// newDeployerArgs returns the arguments of the deployers that every replica runs. The function `wrap` wraps the
+// transport of each client for a target.
+func newDeployerArgs(wrap func(http.RoundTripper) http.RoundTripper) []deployerlib.DeployerArgs {
 	policy := targets.Policy{AllowPrivateHosts: true}
 	all := []deployerlib.DeployerArgs{
 		mock.Args(nil),
@@ -93,13 +93,13 @@ func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncR
 	if err != nil {
 		return nil, err
 	}
-	response := declarative.Respond(map[string]any{"children": len(req.Children)})
+	response := declarative.NewBuilder(map[string]any{"children": len(req.Children)})
 	for name, value := range config.Maps {
 		response.Add(map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": req.Name(name)}, "data": map[string]any{dataKey: value},
 		})
 	}
-	return response.Response()
+	return response.Build()
 }
 
 // newReplica creates the manager of a replica.
@@ -108,7 +108,7 @@ func newReplica(cfg *rest.Config, namespace string, lock resourcelock.Interface,
 	if err != nil {
 		return nil, err
 	}
-	all := deployers(wrap)
+	all := newDeployerArgs(wrap)
 	types := []lsv1alpha1.DeployItemType{}
 	for i := range all {
 		types = append(types, all[i].Type)
@@ -142,9 +142,9 @@ func newLog(w io.Writer) logr.Logger {
 		funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
 }
 
-// replicaMain is the main function of a replica: it reports when it has acquired the lease, processes items, and ends
+// mainReplica is the main function of a replica: it reports when it has acquired the lease, processes items, and ends
 // when it receives a signal.
-func replicaMain(kubeconfig string) int {
+func mainReplica(kubeconfig string) int {
 	ctrl.SetLogger(newLog(os.Stderr))
 	if err := runReplica(ctrl.SetupSignalHandler(), kubeconfig); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "replica:", err)

@@ -45,39 +45,39 @@ func (r result) String() string {
 }
 
 var _ = Describe("Two replicas under permanent faults", func() {
-	It("the replicas end all jobs and become idle after the faults [decision 28] [C14]", func(ctx SpecContext) {
+	It("the replicas end all jobs and become idle after the faults [C14]", func(ctx SpecContext) {
 		suiteContext = ctx
-		w := newEnv(ctx, seedOf(), *count)
+		w := newEnv(ctx, getSeed(), *count)
 		GinkgoWriter.Println("seed", w.seed)
 		w.history = newHistory(w.Client, w.Namespace)
-		path, err := cp.KubeconfigFile(GinkgoT().TempDir())
+		path, err := cp.WriteKubeconfig(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		r := result{seed: w.seed, items: len(w.items)}
-		r.goroutines, r.heap = runtime.NumGoroutine(), heap()
+		r.goroutines, r.heap = runtime.NumGoroutine(), readHeapSize()
 
 		watched := w.watch(ctx)
 		c := newCrew(GinkgoTB(), w, path)
-		DeferCleanup(c.end)
+		DeferCleanup(c.stopAll)
 		began := time.Now()
-		w.haveTrouble(ctx, c, &r)
+		w.runWithFaults(ctx, c, &r)
 		r.trouble = time.Since(began)
 
-		c.calm()
+		c.stopFaults()
 		began = time.Now()
-		w.comeToRest(ctx, c)
+		w.waitUntilDesired(ctx, c)
 		r.rest = time.Since(began)
-		w.stayAtRest(ctx, c)
+		w.expectNoWrites(ctx, c)
 
-		c.end()
+		c.stopAll()
 		Expect(c.faults).To(BeEmpty(), "seed %d", w.seed)
 		watched()
 		w.isClean(&r)
-		w.tell(c, &r)
+		w.printResult(c, &r)
 	}, SpecTimeout(20*time.Minute))
 })
 
-// seedOf returns the seed that the flag sets, or Ginkgo's seed.
-func seedOf() uint64 {
+// getSeed returns the seed that the flag sets, or Ginkgo's seed.
+func getSeed() uint64 {
 	if *seed != 0 {
 		return *seed
 	}
@@ -101,67 +101,67 @@ func (w *env) watch(ctx context.Context) func() {
 	}
 }
 
-// haveTrouble lets the actors work while faults are injected. When haveTrouble returns, the actors have ended, and no
-// more faults are injected.
-func (w *env) haveTrouble(ctx context.Context, c *crew, r *result) {
+// runWithFaults lets the actors work while faults are injected. When runWithFaults returns, the actors have ended, and
+// no more faults are injected.
+func (w *env) runWithFaults(ctx context.Context, c *replicaSet, r *result) {
 	GinkgoHelper()
 	trouble, cancel := context.WithTimeout(ctx, *duration)
 	defer cancel()
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	for number := range uint64(actors) {
-		a := &actor{env: w, random: w.dice(1 + number)}
+		a := &itemUser{env: w, random: w.newRandom(1 + number)}
 		for i := int(number); i < len(w.items); i += actors { //nolint:gosec // a small number
 			a.items = append(a.items, w.items[i])
 		}
 		if len(a.items) > 0 {
-			group.Go(func() error { return a.play(ctx, trouble) })
+			group.Go(func() error { return a.run(ctx, trouble) })
 		}
 	}
-	all := outages(*duration)
+	all := newOutages(*duration)
 	for _, o := range all {
 		r.outages = append(r.outages, o.name)
 	}
-	group.Go(func() error { return suffer(trouble, all, began) })
-	group.Go(func() error { w.killLeaders(trouble, c, began); return nil })
+	group.Go(func() error { return runOutages(trouble, all, began) })
+	group.Go(func() error { w.stopLeaders(trouble, c, began); return nil })
 	Expect(group.Wait()).To(Succeed(), "seed %d", w.seed)
 }
 
-// comeToRest waits until all items and objects have reached the desired state.
-func (w *env) comeToRest(ctx context.Context, c *crew) {
+// waitUntilDesired waits until all items and objects have reached the desired state.
+func (w *env) waitUntilDesired(ctx context.Context, c *replicaSet) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {
 		if c.leader() == nil {
 			return "no replica leads", nil
 		}
-		problems, err := w.problems(ctx)
+		problems, err := w.listProblems(ctx)
 		return strings.Join(problems, "\n"), err
 	}).WithTimeout(patience).WithPolling(500*time.Millisecond).Should(BeEmpty(), "seed %d", w.seed)
 }
 
-// stayAtRest requires that nothing is written any more, and that no replica ends.
-func (w *env) stayAtRest(ctx context.Context, c *crew) {
+// expectNoWrites requires that nothing is written any more, and that no replica ends.
+func (w *env) expectNoWrites(ctx context.Context, c *replicaSet) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		before, err := w.look(ctx)
+		before, err := w.takeSnapshot(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
-		pause(ctx, quiet)
-		after, err := w.look(ctx)
+		sleepContext(ctx, quiet)
+		after, err := w.takeSnapshot(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(after.versions()).To(Equal(before.versions()))
+		g.Expect(after.getVersions()).To(Equal(before.getVersions()))
 	}).WithTimeout(patience).Should(Succeed(), "seed %d: something is written at rest", w.seed)
-	problems, err := w.problems(ctx)
+	problems, err := w.listProblems(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(problems).To(BeEmpty(), "seed %d", w.seed)
-	Expect(c.healthy()).To(Succeed())
+	Expect(c.checkHealth()).To(Succeed())
 }
 
 // isClean requires that the stopped replicas have left no goroutines and no memory in this process.
 func (w *env) isClean(r *result) {
 	GinkgoHelper()
 	Eventually(func() int { r.after = runtime.NumGoroutine(); return r.after }).WithTimeout(patience).WithPolling(time.Second).
-		Should(BeNumerically("<=", r.goroutines+allowedGoroutines), stacks)
-	r.heapAfter = heap()
+		Should(BeNumerically("<=", r.goroutines+allowedGoroutines), dumpStacks)
+	r.heapAfter = readHeapSize()
 	Expect(r.heapAfter).To(BeNumerically("<=", r.heap+allowedHeap))
 }
 
@@ -172,8 +172,8 @@ const (
 	allowedHeap = 64 << 20
 )
 
-// heap returns the size of the heap after a garbage collection.
-func heap() int64 {
+// readHeapSize returns the size of the heap after a garbage collection.
+func readHeapSize() int64 {
 	runtime.GC()
 	runtime.GC() // a second collection frees objects with finalizers
 	stats := &runtime.MemStats{}
@@ -181,14 +181,14 @@ func heap() int64 {
 	return int64(stats.HeapAlloc) //nolint:gosec // far from the limit
 }
 
-// stacks returns the stacks of all goroutines.
-func stacks() string {
+// dumpStacks returns the stacks of all goroutines.
+func dumpStacks() string {
 	buf := make([]byte, 4<<20)
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// tell prints the result.
-func (w *env) tell(c *crew, r *result) {
+// printResult prints the result.
+func (w *env) printResult(c *replicaSet, r *result) {
 	r.operations, r.jobs = w.operations.Load(), w.jobs.Load()
 	r.versions, r.gaps = w.history.versions, w.history.gaps
 	r.kills, r.losses, r.started, r.hits = c.kills, c.losses, c.started, c.hits

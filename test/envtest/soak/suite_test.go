@@ -36,7 +36,7 @@ var cp *controlplane.ControlPlane
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if path := os.Getenv(kubeconfigEnv); path != "" {
-		os.Exit(replicaMain(path))
+		os.Exit(mainReplica(path))
 	}
 	os.Exit(m.Run())
 }

@@ -15,17 +15,18 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// rule returns a rule with the given verbs for resources of the core group.
-func rule(verbs []string, resources ...string) rbacv1.PolicyRule {
+// newRule returns a rule with the given verbs for resources of the core group.
+func newRule(verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: verbs, Resources: resources}
 }
 
-// account creates a user that has only the given rights, in the whole cluster. It returns the kubeconfig of this user.
-func (w *env) account(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
+// createUser creates a user that has only the given rights, in the whole cluster. It returns the kubeconfig of this
+// user.
+func (w *env) createUser(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
 	GinkgoHelper()
 	user := w.Namespace + "-" + name
-	world.Grant(ctx, cp.Config, user, "", rules...)
-	config, err := cp.User(user)
+	world.GrantRules(ctx, cp.Config, user, "", rules...)
+	config, err := cp.AddUser(user)
 	Expect(err).NotTo(HaveOccurred())
 	out := clientcmdapi.NewConfig()
 	out.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}

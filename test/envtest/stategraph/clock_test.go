@@ -24,12 +24,12 @@ const flooded = 4 * time.Second
 // mostRuns is the maximum number of runs in this time, with a reserve for a slow machine.
 const mostRuns = 8
 
-// quickBackoff sets a backoff that starts at 100 ms.
-func quickBackoff(args *deployerlib.DeployerArgs) {
+// setQuickBackoff sets a backoff that starts at 100 ms.
+func setQuickBackoff(args *deployerlib.DeployerArgs) {
 	args.Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
 }
 
-var _ = Describe("Pace of a graph deployer", func() {
+var _ = Describe("Frequency of runs of a graph deployer", func() {
 	for name, tc := range map[string]struct {
 		listeners []stategraph.Listener
 		job       bool
@@ -41,34 +41,34 @@ var _ = Describe("Pace of a graph deployer", func() {
 	} {
 		It("repeats a failed run only after the backoff, although other clients trigger it all the time, "+name+" [F65]", world.Slow, func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID)
-			w.args = quickBackoff
+			w.args = setQuickBackoff
 			events := make(chan types.NamespacedName)
 			probe := newProbe()
-			w.start(build(stategraph.NewGraph().
-				Add("count", probe.external(append(tc.listeners, stategraph.Channel(events))...)).
-				Add("a", configMap("a", stategraph.WithListeners(tc.listeners...))).
-				Add("b", configMap("b", stategraph.ReadyWhen(isThere)))))
-			w.deploy(ctx, "one", settings{Value: "x"})
-			w.AwaitQuiet(ctx)
+			w.start(build(stategraph.NewBuilder().
+				Add("count", probe.newExternal(append(tc.listeners, stategraph.Channel(events))...)).
+				Add("a", newConfigMap("a", stategraph.WithListeners(tc.listeners...))).
+				Add("b", newConfigMap("b", stategraph.ReadyWhen(isThere)))))
+			w.runSuccessfully(ctx, "one", settings{Value: "x"})
+			w.WaitUntilQuiet(ctx)
 
-			w.ExceedQuota("one-a")
-			before, runs := w.Counter.Snapshot(), probe.count("one")
+			w.SetQuotaExceeded("one-a")
+			before, runs := w.Counter.Snapshot(), probe.getCount("one")
 			Expect(w.Client.Delete(ctx, w.Read(ctx, "one-a"))).To(Succeed())
 			if tc.job {
 				_, err := w.Landscaper.Trigger(ctx, w.Key("one"))
 				Expect(err).NotTo(HaveOccurred())
 			}
-			changes := w.Flood(ctx, "one-b", flooded, func() { events <- w.Key("one") })
-			made := probe.count("one") - runs
-			_, writes := w.Spent(before)
+			changes := w.UpdateRepeatedly(ctx, "one-b", flooded, func() { events <- w.Key("one") })
+			made := probe.getCount("one") - runs
+			_, writes := w.GetRequestCounts(before)
 			GinkgoWriter.Println(changes, "changes led to", made, "runs and", writes, "writes")
 			Expect(made).To(BeNumerically("<=", mostRuns))
 			Expect(made).To(BeNumerically(">=", 3))
 			Expect(writes).To(BeNumerically("<=", 2*mostRuns))
 
 			By("removing the cause of the failure")
-			w.ExceedQuota("")
-			Eventually(w.value(ctx, "one-a")).WithTimeout(patience).Should(Equal("x"))
+			w.SetQuotaExceeded("")
+			Eventually(w.getValue(ctx, "one-a")).WithTimeout(patience).Should(Equal("x"))
 		}, SpecTimeout(5*time.Minute))
 	}
 
@@ -77,17 +77,17 @@ var _ = Describe("Pace of a graph deployer", func() {
 		probe := newProbe()
 		var last string
 		seen := make(chan string, 1000)
-		w.start(build(stategraph.NewGraph().
-			Add("count", probe.external()).
-			Add("b", configMap("b", stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
+		w.start(build(stategraph.NewBuilder().
+			Add("count", probe.newExternal()).
+			Add("b", newConfigMap("b", stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
 				seen <- live.Data["flood"]
 				return stategraph.Ready(), nil
 			})))))
-		w.deploy(ctx, "one", settings{Value: "x"})
-		w.AwaitQuiet(ctx)
-		runs := probe.count("one")
-		changes := w.Flood(ctx, "one-b", flooded, func() {})
-		made := probe.count("one") - runs
+		w.runSuccessfully(ctx, "one", settings{Value: "x"})
+		w.WaitUntilQuiet(ctx)
+		runs := probe.getCount("one")
+		changes := w.UpdateRepeatedly(ctx, "one-b", flooded, func() {})
+		made := probe.getCount("one") - runs
 		GinkgoWriter.Println(changes, "changes led to", made, "runs")
 		Expect(made).To(BeNumerically("<=", int(flooded/time.Second)+1))
 		Eventually(func() string {
@@ -98,26 +98,26 @@ var _ = Describe("Pace of a graph deployer", func() {
 					return last
 				}
 			}
-		}).WithTimeout(patience).Should(Equal(w.flooded(ctx, "one-b")))
+		}).WithTimeout(patience).Should(Equal(w.getFloodValue(ctx, "one-b")))
 	}, SpecTimeout(5*time.Minute))
 
 	It("limits the runs of a job that waits while an object changes all the time [F66]", world.Slow, func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		probe := newProbe()
-		w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("b", signed("b"))))
+		w.start(build(stategraph.NewBuilder().Add("count", probe.newExternal()).Add("b", newSignedConfigMap("b"))))
 		w.begin(ctx, "one", settings{Value: "x"})
-		Eventually(w.states(ctx, "one")).WithTimeout(patience).Should(HaveKeyWithValue("b", "Progressing"))
-		w.AwaitQuiet(ctx)
-		runs := probe.count("one")
-		w.Flood(ctx, "one-b", flooded, func() {})
-		Expect(probe.count("one") - runs).To(BeNumerically("<=", 10+int(flooded/time.Second)+1))
+		Eventually(w.getStates(ctx, "one")).WithTimeout(patience).Should(HaveKeyWithValue("b", "Progressing"))
+		w.WaitUntilQuiet(ctx)
+		runs := probe.getCount("one")
+		w.UpdateRepeatedly(ctx, "one-b", flooded, func() {})
+		Expect(probe.getCount("one") - runs).To(BeNumerically("<=", 10+int(flooded/time.Second)+1))
 		w.sign(ctx, "one-b", true)
-		w.succeeded(ctx, "one")
+		w.waitUntilSucceeded(ctx, "one")
 	}, SpecTimeout(5*time.Minute))
 })
 
-// flooded returns the last value that World.Flood has written.
-func (w *env) flooded(ctx context.Context, name string) string {
+// getFloodValue returns the last value that World.UpdateRepeatedly has written.
+func (w *env) getFloodValue(ctx context.Context, name string) string {
 	GinkgoHelper()
 	return w.Read(ctx, name).Data["flood"]
 }

@@ -38,7 +38,7 @@ type env struct {
 
 func newEnv(ctx context.Context, revision contract.Revision) *env {
 	GinkgoHelper()
-	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "stategraph", Landscaper: world.RevisionOf(revision).Landscaper()})}
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "stategraph", Landscaper: world.RevisionOf(revision).ToLandscaperOptions()})}
 	w.options = stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport}
 	return w
 }
@@ -54,8 +54,8 @@ func (w *env) start(g *stategraph.Graph) *env {
 	return w
 }
 
-// configured adds apiVersion and kind to a configuration, because every configuration requires them.
-func configured(config any) map[string]any {
+// newConfig adds apiVersion and kind to a configuration, because every configuration requires them.
+func newConfig(config any) map[string]any {
 	GinkgoHelper()
 	out := map[string]any{}
 	raw, err := json.Marshal(config)
@@ -71,33 +71,33 @@ func configured(config any) map[string]any {
 // begin creates an item and requests its first run, without waiting.
 func (w *env) begin(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) {
 	GinkgoHelper()
-	w.Create(ctx, name, configured(config), changes...)
+	w.Create(ctx, name, newConfig(config), changes...)
 }
 
-// deploy creates an item and waits until it has succeeded.
-func (w *env) deploy(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
+// runSuccessfully creates an item and waits until it has succeeded.
+func (w *env) runSuccessfully(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.begin(ctx, name, config)
-	return w.succeeded(ctx, name)
+	return w.waitUntilSucceeded(ctx, name)
 }
 
 // beginUpdate replaces the configuration of an item and requests a run, without waiting.
 func (w *env) beginUpdate(ctx context.Context, name string, config any) {
 	GinkgoHelper()
-	Expect(w.Landscaper.Update(ctx, w.Key(name), configured(config))).To(Succeed())
+	Expect(w.Landscaper.Update(ctx, w.Key(name), newConfig(config))).To(Succeed())
 	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// The method `again` requests another run of an item and waits until it has succeeded.
-func (w *env) again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+// rerunSuccessfully requests another run of an item and waits until it has succeeded.
+func (w *env) rerunSuccessfully(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	w.Again(ctx, name)
-	return w.succeeded(ctx, name)
+	w.RunAgain(ctx, name)
+	return w.waitUntilSucceeded(ctx, name)
 }
 
-// succeeded waits until the job of an item has succeeded.
-func (w *env) succeeded(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+// waitUntilSucceeded waits until the job of an item has succeeded.
+func (w *env) waitUntilSucceeded(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.Finished(ctx, name)
 	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "lastError: %+v", di.Status.LastError)
@@ -107,7 +107,7 @@ func (w *env) succeeded(ctx context.Context, name string) *lsv1alpha1.DeployItem
 // status returns a function for Eventually that reads the provider status of an item.
 func (w *env) status(ctx context.Context, name string) func(Gomega) *stategraph.ProviderStatus {
 	return func(g Gomega) *stategraph.ProviderStatus {
-		di := w.Stored(ctx, name)(g)
+		di := w.ReadItem(ctx, name)(g)
 		out := &stategraph.ProviderStatus{}
 		if di.Status.ProviderStatus != nil {
 			g.Expect(json.Unmarshal(di.Status.ProviderStatus.Raw, out)).To(Succeed())
@@ -116,8 +116,8 @@ func (w *env) status(ctx context.Context, name string) func(Gomega) *stategraph.
 	}
 }
 
-// exists reports whether an object with the given name exists.
-func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
+// hasObject reports whether an object with the given name exists.
+func (w *env) hasObject(ctx context.Context, obj client.Object, name string) bool {
 	GinkgoHelper()
 	err := w.Client.Get(ctx, w.Key(name), obj)
 	if apierrors.IsNotFound(err) {
@@ -135,9 +135,9 @@ func mergePatch(body map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, raw)
 }
 
-// value returns a function for Eventually that reads the value of a ConfigMap. The function returns "" if the ConfigMap
-// does not exist.
-func (w *env) value(ctx context.Context, name string) func(Gomega) string {
+// getValue returns a function for Eventually that reads the value of a ConfigMap. The function returns "" if the
+// ConfigMap does not exist.
+func (w *env) getValue(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		cm := &corev1.ConfigMap{}
 		err := w.Client.Get(ctx, w.Key(name), cm)
@@ -146,8 +146,8 @@ func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-// edit changes the value of a ConfigMap as a user would.
-func (w *env) edit(ctx context.Context, name, value string) {
+// updateValue changes the value of a ConfigMap as a user would.
+func (w *env) updateValue(ctx context.Context, name, value string) {
 	GinkgoHelper()
-	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["value"] = value })
+	w.UpdateConfigMap(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["value"] = value })
 }

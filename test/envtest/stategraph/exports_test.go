@@ -18,9 +18,9 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// exports returns a function for Eventually that reads the exports of an item. The function returns nil if the item
+// readExports returns a function for Eventually that reads the exports of an item. The function returns nil if the item
 // exports nothing.
-func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]any {
+func (w *env) readExports(ctx context.Context, name string) func(Gomega) map[string]any {
 	return func(g Gomega) map[string]any {
 		secret := &corev1.Secret{}
 		err := w.Client.Get(ctx, w.Key(name+"-export"), secret)
@@ -39,59 +39,59 @@ type wrapper struct{ deployerlib.Deployer }
 
 var _ = Describe("Exports of a graph", func() {
 	graph := func() *stategraph.Graph {
-		return build(stategraph.NewGraph().
-			Add("first", configMap("first", stategraph.WithOutput("host", ".metadata.name"))).
-			Add("late", signed("late"), "first").
-			Export("host", "first", "host").
-			Export("value", "first", ".data.value").
-			Export("address", "late", `{{ .NameOf "first" }}:{{ (.Output "late").data.value }}`))
+		return build(stategraph.NewBuilder().
+			Add("first", newConfigMap("first", stategraph.WithOutput("host", ".metadata.name"))).
+			Add("late", newSignedConfigMap("late"), "first").
+			AddExport("host", "first", "host").
+			AddExport("value", "first", ".data.value").
+			AddExport("address", "late", `{{ .NameOf "first" }}:{{ (.Output "late").data.value }}`))
 	}
 
 	It("exports are written as components become ready, follow changes, survive a restart and are deleted with the item [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(graph())
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]any{"host": "item-first", "value": "a"}))
+		Eventually(w.readExports(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]any{"host": "item-first", "value": "a"}))
 		w.sign(ctx, "item-late", true)
-		di := w.succeeded(ctx, "item")
+		di := w.waitUntilSucceeded(ctx, "item")
 		Expect(di.Status.ExportReference).To(HaveField("Name", "item-export"))
-		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "a", "address": "item-first:a"}))
+		Expect(w.readExports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "a", "address": "item-first:a"}))
 
 		By("changing the item after a restart")
 		w.Manager.Stop()
 		w.start(graph())
-		w.Update(ctx, "item", configured(settings{Value: "b"}))
-		w.succeeded(ctx, "item")
-		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "b", "address": "item-first:b"}))
+		w.Update(ctx, "item", newConfig(settings{Value: "b"}))
+		w.waitUntilSucceeded(ctx, "item")
+		Expect(w.readExports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "b", "address": "item-first:b"}))
 
 		By("deleting the item")
 		w.Delete(ctx, "item")
-		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
+		Eventually(w.readExports(ctx, "item")).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(5*time.Minute))
 
 	It("the next job restores exports that another client has changed or deleted [F74]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(graph())
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.exports(ctx, "item")).WithTimeout(patience).ShouldNot(BeNil())
+		Eventually(w.readExports(ctx, "item")).WithTimeout(patience).ShouldNot(BeNil())
 		w.sign(ctx, "item-late", true)
-		w.succeeded(ctx, "item")
-		w.BreakExport(ctx, "item", w.again)
+		w.waitUntilSucceeded(ctx, "item")
+		w.VerifyExportRestored(ctx, "item", w.rerunSuccessfully)
 	}, SpecTimeout(5*time.Minute))
 
 	It("exports are written also if another deployer wraps the deployer of the graph [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Deployer = &wrapper{Deployer: args.Deployer} }
-		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("value", "first", ".data.value")))
-		w.deploy(ctx, "item", settings{Value: "a"})
-		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"value": "a"}))
+		w.start(build(stategraph.NewBuilder().Add("first", newConfigMap("first")).AddExport("value", "first", ".data.value")))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
+		Expect(w.readExports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"value": "a"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a job waits for an exported field that does not exist yet [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("signed", "first", ".metadata.annotations.signed")))
+		w.start(build(stategraph.NewBuilder().Add("first", newConfigMap("first")).AddExport("signed", "first", ".metadata.annotations.signed")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Progressing))
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Progressing))
 		w.sign(ctx, "item-first", true)
-		w.succeeded(ctx, "item")
-		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"signed": "true"}))
+		w.waitUntilSucceeded(ctx, "item")
+		Expect(w.readExports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"signed": "true"}))
 	}, SpecTimeout(5*time.Minute))
 })

@@ -24,50 +24,50 @@ var _ = Describe("Failing components", func() {
 		broken := func(text string) stategraph.Resource {
 			return stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { return errors.New(text) }})
 		}
-		w.start(build(stategraph.NewGraph().
-			Add("top", configMap("top")).
+		w.start(build(stategraph.NewBuilder().
+			Add("top", newConfigMap("top")).
 			Add("left", broken("the left one"), "top").
-			Add("right", configMap("right"), "top").
-			Add("bottom", configMap("bottom"), "left", "right").
+			Add("right", newConfigMap("right"), "top").
+			Add("bottom", newConfigMap("bottom"), "left", "right").
 			Add("other", broken("the other one")).
-			Add("apart", configMap("apart"))))
+			Add("apart", newConfigMap("apart"))))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
 			ContainSubstring("component left: the left one"), ContainSubstring("component other: the other one"))))
-		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{
+		Expect(w.getStates(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{
 			"top": "Ready", "left": "Failed", "right": "Ready", "bottom": "Blocked", "other": "Failed", "apart": "Ready",
 		}))
 		Expect(w.status(ctx, "item")(NewGomega(Fail)).Components).To(ContainElement(And(HaveField("Name", "bottom"), HaveField("BlockedBy", Equal([]string{"left"})))))
 		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(Equal("False Failed: bottom blocked by left: the left one; other: the other one"))
-		Expect(w.alive(ctx, "item-top", "item-right", "item-bottom", "item-apart")(NewGomega(Fail))).To(Equal([]string{"item-top", "item-right", "item-apart"}))
+		Expect(w.listExisting(ctx, "item-top", "item-right", "item-bottom", "item-apart")(NewGomega(Fail))).To(Equal([]string{"item-top", "item-right", "item-apart"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a permanent error ends the job only when no other component makes progress any more [F38] [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		wrong := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
-			return deployerlib.ConfigError("spec.config.value", "is wrong")
+			return deployerlib.NewConfigError("spec.config.value", "is wrong")
 		}})
-		w.start(build(stategraph.NewGraph().Add("wrong", wrong).Add("slow", signed("slow")).Add("behind", configMap("behind"), "slow")))
+		w.start(build(stategraph.NewBuilder().Add("wrong", wrong).Add("slow", newSignedConfigMap("slow")).Add("behind", newConfigMap("behind"), "slow")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.config.value: is wrong")))
-		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing), "the item waits, because its requirement may still become ready [F38]")
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.config.value: is wrong")))
+		Expect(w.ReadItem(ctx, "item")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing), "the item waits, because its requirement may still become ready [F38]")
 		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(HavePrefix("False Failed: wrong: spec.config.value: is wrong; "))
 		w.sign(ctx, "item-slow", true)
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
-		Expect(w.value(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
+		Expect(w.getValue(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a component with an invalid object does not stop the other components [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.start(build(stategraph.NewGraph().
-			Add("good", configMap("good")).
+		w.start(build(stategraph.NewBuilder().
+			Add("good", newConfigMap("good")).
 			Add("bad", stategraph.Object(invalidConfigMap)).
-			Add("behind", configMap("behind"), "good")))
+			Add("behind", newConfigMap("behind"), "good")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
-		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component bad: "))
-		Expect(w.alive(ctx, "item-good", "item-behind")(NewGomega(Fail))).To(HaveLen(2))
-		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"good": "Ready", "behind": "Ready", "bad": "Failed"}))
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
+		Expect(w.ReadItem(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component bad: "))
+		Expect(w.listExisting(ctx, "item-good", "item-behind")(NewGomega(Fail))).To(HaveLen(2))
+		Expect(w.getStates(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"good": "Ready", "behind": "Ready", "bad": "Failed"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a failed Job of a component ends the job of the item with the reason [F38]", func(ctx SpecContext) {
@@ -84,19 +84,19 @@ var _ = Describe("Failing components", func() {
 				}}},
 			}, nil
 		})
-		w.start(build(stategraph.NewGraph().Add("migrate", migrate).Add("apart", configMap("apart")).Add("behind", configMap("behind"), "migrate")))
+		w.start(build(stategraph.NewBuilder().Add("migrate", migrate).Add("apart", newConfigMap("apart")).Add("behind", newConfigMap("behind"), "migrate")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
-		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component migrate: Job.batch " + w.Namespace + "/item-migrate: has failed: DeadlineExceeded"))
-		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"migrate": "Failed", "apart": "Ready", "behind": "Blocked"}))
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
+		Expect(w.ReadItem(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component migrate: Job.batch " + w.Namespace + "/item-migrate: has failed: DeadlineExceeded"))
+		Expect(w.getStates(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"migrate": "Failed", "apart": "Ready", "behind": "Blocked"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a panic of a component is reported as an error of this component [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		panics := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { panic("at the disco") }})
-		w.start(build(stategraph.NewGraph().Add("good", configMap("good")).Add("bad", panics)))
+		w.start(build(stategraph.NewBuilder().Add("good", newConfigMap("good")).Add("bad", panics)))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component bad: panic: at the disco")))
-		Eventually(w.value(ctx, "item-good")).WithTimeout(patience).Should(Equal("a"))
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component bad: panic: at the disco")))
+		Eventually(w.getValue(ctx, "item-good")).WithTimeout(patience).Should(Equal("a"))
 	}, SpecTimeout(5*time.Minute))
 })

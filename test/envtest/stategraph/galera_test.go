@@ -17,21 +17,21 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// galeraGraph builds the graph of the example.
-func galeraGraph() *stategraph.Graph {
+// newGaleraGraph builds the graph of the example.
+func newGaleraGraph() *stategraph.Graph {
 	GinkgoHelper()
-	g, err := galera.Graph()
+	g, err := galera.BuildGraph()
 	Expect(err).NotTo(HaveOccurred())
 	return g
 }
 
-// galeraConfig returns the configuration of an item whose objects are in the namespace of the world.
-func (w *env) galeraConfig(replicas int, maxConnections string) galera.Config {
+// newGaleraConfig returns the configuration of an item whose objects are in the namespace of the world.
+func (w *env) newGaleraConfig(replicas int, maxConnections string) galera.Config {
 	return galera.Config{Namespace: w.Namespace, Replicas: replicas, Image: "example.com/none:1", Settings: map[string]string{"max_connections": maxConnections}}
 }
 
-// issue writes the certificates that an item has requested, as the issuer does after a while.
-func (w *env) issue(ctx context.Context, name string) {
+// createCertificates writes the certificates that an item has requested, as the issuer does after a while.
+func (w *env) createCertificates(ctx context.Context, name string) {
 	GinkgoHelper()
 	request := &corev1.Secret{}
 	Eventually(func() error { return w.Client.Get(ctx, w.Key(name+"-tls"), request) }).WithTimeout(patience).Should(Succeed())
@@ -41,9 +41,9 @@ func (w *env) issue(ctx context.Context, name string) {
 	Expect(w.Client.Patch(ctx, request, answer, client.FieldOwner("issuer"))).To(Succeed())
 }
 
-// versions returns a function for Eventually that reads the my.cnf of every configuration. The keys are the names of
-// the ConfigMaps.
-func (w *env) versions(ctx context.Context) func(Gomega) map[string]string {
+// listConfigurations returns a function for Eventually that reads the my.cnf of every configuration. The keys are the
+// names of the ConfigMaps.
+func (w *env) listConfigurations(ctx context.Context) func(Gomega) map[string]string {
 	return func(g Gomega) map[string]string {
 		list := &corev1.ConfigMapList{}
 		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{stategraph.LabelComponent: "configuration"})).To(Succeed())
@@ -55,9 +55,9 @@ func (w *env) versions(ctx context.Context) func(Gomega) map[string]string {
 	}
 }
 
-// states returns a function for Eventually that reads the states of the components from the status. The keys are the
+// getStates returns a function for Eventually that reads the states of the components from the status. The keys are the
 // names of the components.
-func (w *env) states(ctx context.Context, name string) func(Gomega) map[string]string {
+func (w *env) getStates(ctx context.Context, name string) func(Gomega) map[string]string {
 	return func(g Gomega) map[string]string {
 		out := map[string]string{}
 		for _, one := range w.status(ctx, name)(g).Components {
@@ -70,7 +70,7 @@ func (w *env) states(ctx context.Context, name string) func(Gomega) map[string]s
 // condition returns a function for Eventually that reads the message of the condition GraphReady.
 func (w *env) condition(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
-		found := contract.GetCondition(w.Stored(ctx, name)(g).Status.Conditions, stategraph.ConditionReady)
+		found := contract.GetCondition(w.ReadItem(ctx, name)(g).Status.Conditions, stategraph.ConditionReady)
 		if found == nil {
 			return ""
 		}
@@ -83,8 +83,8 @@ var _ = Describe("Galera example", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		stuck.set(w.Namespace, true)
 		DeferCleanup(stuck.set, w.Namespace, false)
-		w.start(galeraGraph())
-		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
+		w.start(newGaleraGraph())
+		w.begin(ctx, "galera", w.newGaleraConfig(3, "100"))
 
 		By("waiting for the issuer")
 		blocked := func(name string) stategraph.ComponentStatus {
@@ -98,78 +98,78 @@ var _ = Describe("Galera example", func() {
 		})))
 		Expect(w.condition(ctx, "galera")(NewGomega(Fail))).To(Equal(
 			"False Progressing: database, haproxy, public-service blocked by certificates: Secret " + w.Namespace + "/galera-tls: the issuer has not answered"))
-		Consistently(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(time.Second).Should(BeFalse())
-		w.issue(ctx, "galera")
+		Consistently(func() bool { return w.hasObject(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(time.Second).Should(BeFalse())
+		w.createCertificates(ctx, "galera")
 
 		By("starting the database, one Pod after the other")
-		Eventually(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(patience).Should(BeTrue())
+		Eventually(func() bool { return w.hasObject(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(patience).Should(BeTrue())
 		stuck.set(w.Namespace+"/galera-0", true)
 		Eventually(w.condition(ctx, "galera")).WithTimeout(patience).Should(And(
 			HavePrefix("False Progressing: haproxy, "), ContainSubstring("blocked by database: StatefulSet.apps "+w.Namespace+"/galera: "), ContainSubstring("1/3")))
-		Expect(w.exists(ctx, &appsv1.Deployment{}, "galera-haproxy")).To(BeFalse())
+		Expect(w.hasObject(ctx, &appsv1.Deployment{}, "galera-haproxy")).To(BeFalse())
 
 		By("waiting until everything is ready")
 		stuck.set(w.Namespace, false)
-		w.succeeded(ctx, "galera")
+		w.waitUntilSucceeded(ctx, "galera")
 		Expect(w.condition(ctx, "galera")(NewGomega(Fail))).To(Equal("True AllReady: all 6 components are ready"))
-		Expect(w.exists(ctx, &corev1.Service{}, "galera")).To(BeTrue())
+		Expect(w.hasObject(ctx, &corev1.Service{}, "galera")).To(BeTrue())
 		request := &corev1.Secret{}
-		Expect(w.exists(ctx, request, "galera-tls")).To(BeTrue())
+		Expect(w.hasObject(ctx, request, "galera-tls")).To(BeTrue())
 		Expect(request.Data).To(HaveLen(2), "the fields of the issuer are kept")
 
 		By("deleting the item while the database takes time to stop")
 		before := w.Counter.Snapshot()
-		w.hold(ctx, &appsv1.StatefulSet{}, "galera", true)
-		Expect(w.Landscaper.Mark(ctx, w.Key("galera"))).To(Succeed())
+		w.setFinalizer(ctx, &appsv1.StatefulSet{}, "galera", true)
+		Expect(w.Landscaper.MarkForDeletion(ctx, w.Key("galera"))).To(Succeed())
 		_, err := w.Landscaper.Trigger(ctx, w.Key("galera"))
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.states(ctx, "galera")).WithTimeout(patience).Should(Equal(map[string]string{
+		Eventually(w.getStates(ctx, "galera")).WithTimeout(patience).Should(Equal(map[string]string{
 			"database": "Removing", "service": "Blocked", "certificates": "Blocked", "configuration": "Blocked",
 		}))
-		Expect(w.exists(ctx, &corev1.Service{}, "galera")).To(BeFalse())
-		Expect(w.exists(ctx, &appsv1.Deployment{}, "galera-haproxy")).To(BeFalse())
+		Expect(w.hasObject(ctx, &corev1.Service{}, "galera")).To(BeFalse())
+		Expect(w.hasObject(ctx, &appsv1.Deployment{}, "galera-haproxy")).To(BeFalse())
 		Consistently(func() bool {
-			return w.exists(ctx, &corev1.Service{}, "galera-db") && w.exists(ctx, &corev1.Secret{}, "galera-tls") && len(w.versions(ctx)(NewGomega(Fail))) == 1
+			return w.hasObject(ctx, &corev1.Service{}, "galera-db") && w.hasObject(ctx, &corev1.Secret{}, "galera-tls") && len(w.listConfigurations(ctx)(NewGomega(Fail))) == 1
 		}).WithTimeout(time.Second).Should(BeTrue())
-		w.hold(ctx, &appsv1.StatefulSet{}, "galera", false)
+		w.setFinalizer(ctx, &appsv1.StatefulSet{}, "galera", false)
 		gone, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		Expect(w.Landscaper.AwaitGone(gone, w.Key("galera"))).To(Succeed())
-		Expect(w.exists(ctx, &corev1.Service{}, "galera-db")).To(BeFalse())
-		Expect(w.exists(ctx, &corev1.Secret{}, "galera-tls")).To(BeFalse())
-		Expect(w.versions(ctx)(NewGomega(Fail))).To(BeEmpty())
-		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(Equal(7), "one deletion for each object")
+		Expect(w.Landscaper.WaitForDeletion(gone, w.Key("galera"))).To(Succeed())
+		Expect(w.hasObject(ctx, &corev1.Service{}, "galera-db")).To(BeFalse())
+		Expect(w.hasObject(ctx, &corev1.Secret{}, "galera-tls")).To(BeFalse())
+		Expect(w.listConfigurations(ctx)(NewGomega(Fail))).To(BeEmpty())
+		Expect(w.Counter.Snapshot().Since(before).OnlyWrites().Sum()).To(Equal(7), "one deletion for each object")
 	}, SpecTimeout(8*time.Minute))
 
 	It("creates another ConfigMap when its content changes, and deletes the old one when no Pod uses it any more [Yx4]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID).start(galeraGraph())
-		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
-		w.issue(ctx, "galera")
-		w.succeeded(ctx, "galera")
-		Expect(w.versions(ctx)(NewGomega(Fail))).To(HaveLen(1))
-		used := w.mounted(ctx)(NewGomega(Fail))
+		w := newEnv(ctx, contract.RevisionJobID).start(newGaleraGraph())
+		w.begin(ctx, "galera", w.newGaleraConfig(3, "100"))
+		w.createCertificates(ctx, "galera")
+		w.waitUntilSucceeded(ctx, "galera")
+		Expect(w.listConfigurations(ctx)(NewGomega(Fail))).To(HaveLen(1))
+		used := w.getMountedConfigMap(ctx)(NewGomega(Fail))
 
 		By("restarting the members, one of which takes longer")
 		stuck.set(w.Namespace, true)
 		DeferCleanup(stuck.set, w.Namespace, false)
-		Expect(w.Landscaper.Update(ctx, w.Key("galera"), configured(w.galeraConfig(3, "200")))).To(Succeed())
+		Expect(w.Landscaper.Update(ctx, w.Key("galera"), newConfig(w.newGaleraConfig(3, "200")))).To(Succeed())
 		_, err := w.Landscaper.Trigger(ctx, w.Key("galera"))
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.mounted(ctx)).WithTimeout(patience).ShouldNot(Equal(used))
-		now := w.mounted(ctx)(NewGomega(Fail))
-		Eventually(w.states(ctx, "galera")).WithTimeout(patience).Should(And(HaveKeyWithValue("database", "Progressing"), HaveKeyWithValue("haproxy", "Blocked")))
-		Consistently(w.versions(ctx)).WithTimeout(time.Second).Should(And(
+		Eventually(w.getMountedConfigMap(ctx)).WithTimeout(patience).ShouldNot(Equal(used))
+		now := w.getMountedConfigMap(ctx)(NewGomega(Fail))
+		Eventually(w.getStates(ctx, "galera")).WithTimeout(patience).Should(And(HaveKeyWithValue("database", "Progressing"), HaveKeyWithValue("haproxy", "Blocked")))
+		Consistently(w.listConfigurations(ctx)).WithTimeout(time.Second).Should(And(
 			HaveLen(2), HaveKeyWithValue(used, ContainSubstring("=100")), HaveKeyWithValue(now, ContainSubstring("=200"))))
 
 		By("waiting until all members use the new ConfigMap")
 		stuck.set(w.Namespace, false)
-		w.succeeded(ctx, "galera")
-		Eventually(w.versions(ctx)).WithTimeout(patience).Should(And(HaveLen(1), HaveKey(now)))
+		w.waitUntilSucceeded(ctx, "galera")
+		Eventually(w.listConfigurations(ctx)).WithTimeout(patience).Should(And(HaveLen(1), HaveKey(now)))
 	}, SpecTimeout(8*time.Minute))
 })
 
-// mounted returns a function for Eventually that reads the name of the ConfigMap that the database mounts.
-func (w *env) mounted(ctx context.Context) func(Gomega) string {
+// getMountedConfigMap returns a function for Eventually that reads the name of the ConfigMap that the database mounts.
+func (w *env) getMountedConfigMap(ctx context.Context) func(Gomega) string {
 	return func(g Gomega) string {
 		database := &appsv1.StatefulSet{}
 		g.Expect(w.Client.Get(ctx, w.Key("galera"), database)).To(Succeed())

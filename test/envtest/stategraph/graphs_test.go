@@ -30,8 +30,8 @@ func build(b *stategraph.Builder) *stategraph.Graph {
 	return g
 }
 
-// configMap returns a component with a ConfigMap that contains the value from the item's configuration.
-func configMap(name string, opts ...stategraph.Option) stategraph.Resource {
+// newConfigMap returns a component with a ConfigMap that contains the value from the item's configuration.
+func newConfigMap(name string, opts ...stategraph.Option) stategraph.Resource {
 	return stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
 		config, err := stategraph.Config[settings](ctx)
 		if err != nil {
@@ -49,17 +49,17 @@ func configMap(name string, opts ...stategraph.Option) stategraph.Resource {
 	}, opts...)
 }
 
-// probe records which functions of components are called for each item, in order.
-type probe struct {
+// callRecorder records which functions of components are called for each item, in order.
+type callRecorder struct {
 	mu    sync.Mutex
 	calls map[string]int
 	order []string
 }
 
-func newProbe() *probe { return &probe{calls: map[string]int{}} }
+func newProbe() *callRecorder { return &callRecorder{calls: map[string]int{}} }
 
-// note records a call. The context identifies the item.
-func (p *probe) note(ctx context.Context) error {
+// record records a call. The context identifies the item.
+func (p *callRecorder) record(ctx context.Context) error {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return err
@@ -71,22 +71,22 @@ func (p *probe) note(ctx context.Context) error {
 	return nil
 }
 
-func (p *probe) count(item string) int {
+func (p *callRecorder) getCount(item string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[item]
 }
 
-// components returns the names of the components that were called, in order.
-func (p *probe) components() []string {
+// listComponents returns the names of the components that were called, in order.
+func (p *callRecorder) listComponents() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string{}, p.order...)
 }
 
-// external returns a component that only records its runs.
-func (p *probe) external(listeners ...stategraph.Listener) stategraph.Resource {
-	return stategraph.External(stategraph.ExternalSpec{Reconcile: p.note, Listeners: listeners})
+// newExternal returns a component that only records its runs.
+func (p *callRecorder) newExternal(listeners ...stategraph.Listener) stategraph.Resource {
+	return stategraph.External(stategraph.ExternalSpec{Reconcile: p.record, Listeners: listeners})
 }
 
 // gate is a component that becomes ready for an item when a spec opens the gate for this item. Opening the gate
@@ -104,8 +104,8 @@ func (g *gate) set(item string, open bool) {
 	g.open[item] = open
 }
 
-// ready reports whether the gate is open for the item. It is used as the function Ready of an External.
-func (g *gate) ready(ctx context.Context) (stategraph.Readiness, error) {
+// checkReady reports whether the gate is open for the item. It is used as the function Ready of an External.
+func (g *gate) checkReady(ctx context.Context) (stategraph.Readiness, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return stategraph.Readiness{}, err
@@ -115,8 +115,8 @@ func (g *gate) ready(ctx context.Context) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(g.open[item.Name], "the gate is shut"), nil
 }
 
-// numbered returns n names that consist of a prefix and a number.
-func numbered(prefix string, n int) []string {
+// newNames returns n names that consist of a prefix and a number.
+func newNames(prefix string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
 		out[i] = fmt.Sprintf("%s-%d", prefix, i)

@@ -24,9 +24,9 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// nameless returns a function for a component. This function returns a ConfigMap without a name, so the library
-// generates the name.
-func nameless(data func(ctx context.Context) (map[string]string, error)) func(context.Context) (*corev1.ConfigMap, error) {
+// newUnnamedConfigMap returns a function for a component. This function returns a ConfigMap without a name, so the
+// library generates the name.
+func newUnnamedConfigMap(data func(ctx context.Context) (map[string]string, error)) func(context.Context) (*corev1.ConfigMap, error) {
 	return func(ctx context.Context) (*corev1.ConfigMap, error) {
 		item, err := stategraph.Item(ctx)
 		if err != nil {
@@ -43,11 +43,11 @@ func nameless(data func(ctx context.Context) (map[string]string, error)) func(co
 	}
 }
 
-func theInstance(ctx context.Context) (map[string]string, error) {
+func getInstanceData(ctx context.Context) (map[string]string, error) {
 	return map[string]string{"value": stategraph.Instance(ctx)}, nil
 }
 
-func theValue(ctx context.Context) (map[string]string, error) {
+func getValueData(ctx context.Context) (map[string]string, error) {
 	config, err := stategraph.Config[settings](ctx)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func theValue(ctx context.Context) (map[string]string, error) {
 	return map[string]string{"value": config.Value}, nil
 }
 
-func theNames(ctx context.Context) ([]string, error) {
+func getNames(ctx context.Context) ([]string, error) {
 	config, err := stategraph.Config[settings](ctx)
 	if err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func theNames(ctx context.Context) ([]string, error) {
 	return config.Names, nil
 }
 
-// found returns a function for Eventually that lists the ConfigMaps whose labels identify the given component and
-// instance.
-func (w *env) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, instance string) func(Gomega) []corev1.ConfigMap {
+// listConfigMaps returns a function for Eventually that lists the ConfigMaps whose labels identify the given component
+// and instance.
+func (w *env) listConfigMaps(ctx context.Context, di *lsv1alpha1.DeployItem, component, instance string) func(Gomega) []corev1.ConfigMap {
 	return func(g Gomega) []corev1.ConfigMap {
 		list := &corev1.ConfigMapList{}
 		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabelsSelector{Selector: stategraph.Selector(di.UID, component, instance)})).To(Succeed())
@@ -74,14 +74,14 @@ func (w *env) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, i
 }
 
 var _ = Describe("Objects of a graph", func() {
-	It("objects are found by labels that name component and parent, regardless of their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
+	It("objects are found by labels that name the component and the deploy item, regardless of their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.start(build(stategraph.NewGraph().Add("one", stategraph.Object(nameless(theValue))).Add("two", stategraph.Object(nameless(theValue)))))
+		w.start(build(stategraph.NewBuilder().Add("one", stategraph.Object(newUnnamedConfigMap(getValueData))).Add("two", stategraph.Object(newUnnamedConfigMap(getValueData)))))
 		short, long := "short", strings.Repeat("long-", 15)+"name"
 		for _, name := range []string{short, long} {
-			di := w.deploy(ctx, name, settings{Value: name})
+			di := w.runSuccessfully(ctx, name, settings{Value: name})
 			for _, component := range []string{"one", "two"} {
-				all := w.found(ctx, di, component, "")(NewGomega(Fail))
+				all := w.listConfigMaps(ctx, di, component, "")(NewGomega(Fail))
 				Expect(all).To(HaveLen(1))
 				Expect(all[0].Data).To(HaveKeyWithValue("value", name))
 				labels := all[0].Labels
@@ -102,11 +102,11 @@ var _ = Describe("Objects of a graph", func() {
 			}
 		}
 		By("changing the item, which updates the same object")
-		di := w.Stored(ctx, short)(NewGomega(Fail))
-		before := w.found(ctx, di, "one", "")(NewGomega(Fail))[0]
-		Expect(w.Landscaper.Update(ctx, w.Key(short), configured(settings{Value: "changed"}))).To(Succeed())
-		w.again(ctx, short)
-		after := w.found(ctx, di, "one", "")(NewGomega(Fail))
+		di := w.ReadItem(ctx, short)(NewGomega(Fail))
+		before := w.listConfigMaps(ctx, di, "one", "")(NewGomega(Fail))[0]
+		Expect(w.Landscaper.Update(ctx, w.Key(short), newConfig(settings{Value: "changed"}))).To(Succeed())
+		w.rerunSuccessfully(ctx, short)
+		after := w.listConfigMaps(ctx, di, "one", "")(NewGomega(Fail))
 		Expect(after).To(HaveLen(1))
 		Expect(after[0].UID).To(Equal(before.UID))
 		Expect(after[0].Data).To(HaveKeyWithValue("value", "changed"))
@@ -115,17 +115,17 @@ var _ = Describe("Objects of a graph", func() {
 	It("a ForEach creates one object per element of a list, and deletes the objects of removed elements [Yx6]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		name := func(element string) string { return element }
-		w.start(build(stategraph.NewGraph().
-			Add("each", stategraph.ForEach(theNames, name, stategraph.Object(nameless(theInstance)))).
-			Add("behind", configMap("behind"), "each")))
-		di := w.deploy(ctx, "item", settings{Names: []string{"a", "b", "c"}})
-		Expect(w.found(ctx, di, "each", "")(NewGomega(Fail))).To(HaveLen(3))
-		b := w.found(ctx, di, "each", "b")(NewGomega(Fail))
+		w.start(build(stategraph.NewBuilder().
+			Add("each", stategraph.ForEach(getNames, name, stategraph.Object(newUnnamedConfigMap(getInstanceData)))).
+			Add("behind", newConfigMap("behind"), "each")))
+		di := w.runSuccessfully(ctx, "item", settings{Names: []string{"a", "b", "c"}})
+		Expect(w.listConfigMaps(ctx, di, "each", "")(NewGomega(Fail))).To(HaveLen(3))
+		b := w.listConfigMaps(ctx, di, "each", "b")(NewGomega(Fail))
 		Expect(b).To(ConsistOf(HaveField("Data", HaveKeyWithValue("value", "b"))))
-		Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Names: []string{"d", "c"}}))).To(Succeed())
-		w.again(ctx, "item")
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), newConfig(settings{Names: []string{"d", "c"}}))).To(Succeed())
+		w.rerunSuccessfully(ctx, "item")
 		var left []string
-		for _, one := range w.found(ctx, di, "each", "")(NewGomega(Fail)) {
+		for _, one := range w.listConfigMaps(ctx, di, "each", "")(NewGomega(Fail)) {
 			left = append(left, one.Labels[stategraph.LabelInstance])
 		}
 		Expect(left).To(ConsistOf("c", "d"))
@@ -139,53 +139,53 @@ var _ = Describe("Objects of a graph", func() {
 			case err != nil:
 				return nil, err
 			case element == "broken":
-				return nil, deployerlib.ConfigError("names", "the element has no value")
+				return nil, deployerlib.NewConfigError("names", "the element has no value")
 			case element == "invalid": // its namespace is missing
 				return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "item-invalid"}}, nil
 			}
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "item-" + element, Namespace: w.Namespace}, Data: map[string]string{"value": element}}, nil
 		})
 		name := func(element string) string { return element }
-		w.start(build(stategraph.NewGraph().Add("each", stategraph.ForEach(theNames, name, each))))
-		w.deploy(ctx, "item", settings{Names: []string{"a", "later"}})
-		Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Names: []string{"a", "b", "broken", "invalid"}}))).To(Succeed())
-		di := w.Again(ctx, "item")
+		w.start(build(stategraph.NewBuilder().Add("each", stategraph.ForEach(getNames, name, each))))
+		w.runSuccessfully(ctx, "item", settings{Names: []string{"a", "later"}})
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), newConfig(settings{Names: []string{"a", "b", "broken", "invalid"}}))).To(Succeed())
+		di := w.RunAgain(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(SatisfyAll(ContainSubstring(`instance "broken": `), ContainSubstring(`instance "invalid": `)))
-		Expect(w.value(ctx, "item-b")(NewGomega(Fail))).To(Equal("b"))
-		Expect(w.value(ctx, "item-later")(NewGomega(Fail))).To(Equal("later"), "nothing is deleted before the component is ready")
-		w.edit(ctx, "item-a", "changed")
-		w.Again(ctx, "item")
-		Expect(w.value(ctx, "item-a")(NewGomega(Fail))).To(Equal("a"))
+		Expect(w.getValue(ctx, "item-b")(NewGomega(Fail))).To(Equal("b"))
+		Expect(w.getValue(ctx, "item-later")(NewGomega(Fail))).To(Equal("later"), "nothing is deleted before the component is ready")
+		w.updateValue(ctx, "item-a", "changed")
+		w.RunAgain(ctx, "item")
+		Expect(w.getValue(ctx, "item-a")(NewGomega(Fail))).To(Equal("a"))
 		w.Delete(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 
 	It("a template renders an object, and the error about a missing value names the component and the file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.start(build(stategraph.NewGraph().
-			Add("settings", stategraph.Versioned(nameless(theValue))).
+		w.start(build(stategraph.NewBuilder().
+			Add("settings", stategraph.Versioned(newUnnamedConfigMap(getValueData))).
 			Add("app", stategraph.Template(templates, "app.yaml"), "settings")))
-		di := w.deploy(ctx, "item", settings{Value: "a: b"})
-		settingsName := w.found(ctx, di, "settings", "")(NewGomega(Fail))[0].Name
-		Expect(w.found(ctx, di, "app", "")(NewGomega(Fail))).To(ConsistOf(And(
+		di := w.runSuccessfully(ctx, "item", settings{Value: "a: b"})
+		settingsName := w.listConfigMaps(ctx, di, "settings", "")(NewGomega(Fail))[0].Name
+		Expect(w.listConfigMaps(ctx, di, "app", "")(NewGomega(Fail))).To(ConsistOf(And(
 			HaveField("Name", "item-app"), HaveField("Data", Equal(map[string]string{"value": "a: b", "settings": settingsName})))))
 
 		w.begin(ctx, "lacking", map[string]any{"names": []string{"a"}})
-		Eventually(w.Stored(ctx, "lacking")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
+		Eventually(w.ReadItem(ctx, "lacking")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
 			ContainSubstring("component app: "), ContainSubstring("app.yaml"), ContainSubstring("value"))))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a graph needs no other rights in the target than those that it lists [Yx5]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		rules, err := galeraGraph().RBAC()
+		rules, err := newGaleraGraph().RBAC()
 		Expect(err).NotTo(HaveOccurred())
-		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rules...))
-		w.start(galeraGraph())
-		w.begin(ctx, "galera", w.galeraConfig(1, "100"), onTarget("narrow"))
-		w.issue(ctx, "galera")
-		di := w.succeeded(ctx, "galera")
+		w.CreateTarget(ctx, "narrow", w.createUser(ctx, "narrow", rules...))
+		w.start(newGaleraGraph())
+		w.begin(ctx, "galera", w.newGaleraConfig(1, "100"), onTarget("narrow"))
+		w.createCertificates(ctx, "galera")
+		di := w.waitUntilSucceeded(ctx, "galera")
 		Expect(contract.GetCondition(di.Status.Conditions, "DriftDetection")).To(BeNil(), "all objects are watched")
 		Expect(w.Landscaper.Delete(ctx, w.Key("galera"))).To(Succeed())
-		Expect(w.exists(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
+		Expect(w.hasObject(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
 	}, SpecTimeout(5*time.Minute))
 })

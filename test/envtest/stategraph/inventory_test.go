@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// untyped returns a component with a Secret whose kind is known only during a run.
-func untyped() stategraph.Resource {
+// newUntypedSecret returns a component with a Secret whose kind is known only during a run.
+func newUntypedSecret() stategraph.Resource {
 	return stategraph.Object(func(ctx context.Context) (*unstructured.Unstructured, error) {
 		item, err := stategraph.Item(ctx)
 		if err != nil {
@@ -31,37 +31,37 @@ func untyped() stategraph.Resource {
 }
 
 var _ = Describe("Lost inventory", func() {
-	for _, revision := range contract.Revisions() {
+	for _, revision := range contract.AllRevisions() {
 		// lose deploys an item, stops the deployer, and removes the inventory.
 		lose := func(ctx context.Context, b *stategraph.Builder) *env {
 			GinkgoHelper()
 			w := newEnv(ctx, revision).start(build(b))
-			w.deploy(ctx, "item", settings{Value: "a"})
+			w.runSuccessfully(ctx, "item", settings{Value: "a"})
 			w.Manager.Stop()
-			w.LoseProviderStatus(ctx, "item")
+			w.RemoveProviderStatus(ctx, "item")
 			return w
 		}
 
 		It("the next run restores the inventory from the labels, and prunes ("+string(revision)+") [F37]", func(ctx SpecContext) {
-			w := lose(ctx, chain("first", "second"))
-			w.start(build(chain("first")))
-			w.again(ctx, "item")
-			Eventually(w.alive(ctx, "item-first", "item-second")).WithContext(ctx).WithTimeout(patience).Should(ConsistOf("item-first"))
+			w := lose(ctx, newChain("first", "second"))
+			w.start(build(newChain("first")))
+			w.rerunSuccessfully(ctx, "item")
+			Eventually(w.listExisting(ctx, "item-first", "item-second")).WithContext(ctx).WithTimeout(patience).Should(ConsistOf("item-first"))
 		}, SpecTimeout(5*time.Minute))
 
 		It("a deletion restores the inventory from the labels ("+string(revision)+") [F37]", func(ctx SpecContext) {
-			w := lose(ctx, chain("first", "second"))
-			w.start(build(chain("first", "second")))
+			w := lose(ctx, newChain("first", "second"))
+			w.start(build(newChain("first", "second")))
 			w.Delete(ctx, "item")
-			Expect(w.alive(ctx, "item-first", "item-second")(NewWithT(GinkgoTB()))).To(BeEmpty())
+			Expect(w.listExisting(ctx, "item-first", "item-second")(NewWithT(GinkgoTB()))).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 
-		It("a deletion restores objects of kinds that are known only during a run ("+string(revision)+") [F37]", world.Slow, func(ctx SpecContext) {
-			w := lose(ctx, chain("first").Add("untyped", untyped()))
-			w.start(build(chain("first")))
-			w.again(ctx, "item")
-			Eventually(func() bool { return w.exists(ctx, &corev1.Secret{}, "item-untyped") }).WithTimeout(patience).Should(BeFalse())
-			Expect(w.alive(ctx, "item-first")(NewWithT(GinkgoTB()))).To(ConsistOf("item-first"))
+		It("a deletion restores objects whose kinds only a run determines ("+string(revision)+") [F37]", world.Slow, func(ctx SpecContext) {
+			w := lose(ctx, newChain("first").Add("untyped", newUntypedSecret()))
+			w.start(build(newChain("first")))
+			w.rerunSuccessfully(ctx, "item")
+			Eventually(func() bool { return w.hasObject(ctx, &corev1.Secret{}, "item-untyped") }).WithTimeout(patience).Should(BeFalse())
+			Expect(w.listExisting(ctx, "item-first")(NewWithT(GinkgoTB()))).To(ConsistOf("item-first"))
 		}, SpecTimeout(5*time.Minute))
 	}
 
@@ -69,13 +69,13 @@ var _ = Describe("Lost inventory", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "item-untyped"}, Data: map[string][]byte{"key": []byte("theirs")}}
 		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
-		w.start(build(chain("first").Add("untyped", untyped())))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w.start(build(newChain("first").Add("untyped", newUntypedSecret())))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		w.Manager.Stop()
-		w.LoseProviderStatus(ctx, "item")
-		w.start(build(chain("first")))
+		w.RemoveProviderStatus(ctx, "item")
+		w.start(build(newChain("first")))
 		w.Delete(ctx, "item")
-		Expect(w.exists(ctx, &corev1.Secret{}, "item-untyped")).To(BeTrue())
-		Expect(w.alive(ctx, "item-first")(NewWithT(GinkgoTB()))).To(BeEmpty())
+		Expect(w.hasObject(ctx, &corev1.Secret{}, "item-untyped")).To(BeTrue())
+		Expect(w.listExisting(ctx, "item-first")(NewWithT(GinkgoTB()))).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 })

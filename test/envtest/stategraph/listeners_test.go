@@ -17,9 +17,9 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// signed returns a component with a ConfigMap. The ConfigMap is ready when another client has signed it.
-func signed(name string) stategraph.Resource {
-	return configMap(name, stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
+// newSignedConfigMap returns a component with a ConfigMap. The ConfigMap is ready when another client has signed it.
+func newSignedConfigMap(name string) stategraph.Resource {
+	return newConfigMap(name, stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
 		return stategraph.ReadyIf(live.Annotations["signed"] == "true", "the object is not signed"), nil
 	}))
 }
@@ -28,7 +28,7 @@ func signed(name string) stategraph.Resource {
 // library reads the object.
 func isThere(*corev1.ConfigMap) (stategraph.Readiness, error) { return stategraph.Ready(), nil }
 
-// sign signs the ConfigMap as another client would. If the parameter `on` is false, sign removes the signature instead.
+// sign signs the ConfigMap as another client would. If on is false, sign removes the signature instead.
 func (w *env) sign(ctx context.Context, name string, on bool) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
@@ -45,24 +45,24 @@ var _ = Describe("Listeners", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
-		w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("first", signed("first")).Add("second", configMap("second"), "first")))
+		w.start(build(stategraph.NewBuilder().Add("count", probe.newExternal()).Add("first", newSignedConfigMap("first")).Add("second", newConfigMap("second"), "first")))
 		for _, name := range []string{"one", "two"} {
 			w.begin(ctx, name, settings{Value: name})
-			Eventually(w.states(ctx, name)).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
+			Eventually(w.getStates(ctx, name)).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
 		}
-		w.AwaitQuiet(ctx)
-		runs := probe.count("two")
+		w.WaitUntilQuiet(ctx)
+		runs := probe.getCount("two")
 		w.sign(ctx, "one-first", true)
-		Eventually(w.value(ctx, "one-second")).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Equal("one"))
-		w.succeeded(ctx, "one")
-		Consistently(func() int { return probe.count("two") }).WithTimeout(500 * time.Millisecond).Should(Equal(runs))
-		Expect(w.value(ctx, "two-second")(NewGomega(Fail))).To(BeEmpty())
+		Eventually(w.getValue(ctx, "one-second")).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Equal("one"))
+		w.waitUntilSucceeded(ctx, "one")
+		Consistently(func() int { return probe.getCount("two") }).WithTimeout(500 * time.Millisecond).Should(Equal(runs))
+		Expect(w.getValue(ctx, "two-second")(NewGomega(Fail))).To(BeEmpty())
 
 		By("changing the object after the end of the job, so that a component is no longer ready")
 		w.sign(ctx, "one-first", false)
-		Eventually(w.states(ctx, "one")).WithTimeout(patience).Should(Equal(map[string]string{"count": "Ready", "first": "Progressing", "second": "Blocked"}))
-		Expect(w.Stored(ctx, "one")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Succeeded), "a finished job does not change")
-		Expect(w.value(ctx, "one-second")(NewGomega(Fail))).To(Equal("one"), "a blocked component is not changed")
+		Eventually(w.getStates(ctx, "one")).WithTimeout(patience).Should(Equal(map[string]string{"count": "Ready", "first": "Progressing", "second": "Blocked"}))
+		Expect(w.ReadItem(ctx, "one")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Succeeded), "a finished job does not change")
+		Expect(w.getValue(ctx, "one-second")(NewGomega(Fail))).To(Equal("one"), "a blocked component is not changed")
 		w.sign(ctx, "one-first", true)
 		Eventually(w.condition(ctx, "one")).WithTimeout(patience).Should(HavePrefix("True AllReady"))
 	}, SpecTimeout(5*time.Minute))
@@ -72,23 +72,23 @@ var _ = Describe("Listeners", func() {
 		w.options.Resync = -1
 		events := make(chan types.NamespacedName)
 		probe := newProbe()
-		w.start(build(stategraph.NewGraph().Add("count", probe.external(stategraph.Channel(events))).Add("again", probe.external(stategraph.Channel(events)))))
+		w.start(build(stategraph.NewBuilder().Add("count", probe.newExternal(stategraph.Channel(events))).Add("again", probe.newExternal(stategraph.Channel(events)))))
 		for _, name := range []string{"one", "two"} {
-			w.deploy(ctx, name, settings{})
+			w.runSuccessfully(ctx, name, settings{})
 		}
 		send := func(name types.NamespacedName) {
 			GinkgoHelper()
 			Eventually(events).WithTimeout(patience).Should(BeSent(name))
 		}
-		one, two := probe.count("one"), probe.count("two")
+		one, two := probe.getCount("one"), probe.getCount("two")
 		send(w.Key("one"))
-		Eventually(func() int { return probe.count("one") }).WithTimeout(patience).Should(Equal(one + 2))
+		Eventually(func() int { return probe.getCount("one") }).WithTimeout(patience).Should(Equal(one + 2))
 		send(w.Key("nobody"))
-		Consistently(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(500 * time.Millisecond).Should(Equal([]int{one + 2, two}))
+		Consistently(func() []int { return []int{probe.getCount("one"), probe.getCount("two")} }).WithTimeout(500 * time.Millisecond).Should(Equal([]int{one + 2, two}))
 		send(types.NamespacedName{})
-		Eventually(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(patience).Should(Equal([]int{one + 4, two + 2}))
+		Eventually(func() []int { return []int{probe.getCount("one"), probe.getCount("two")} }).WithTimeout(patience).Should(Equal([]int{one + 4, two + 2}))
 		close(events)
-		Consistently(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(500*time.Millisecond).
+		Consistently(func() []int { return []int{probe.getCount("one"), probe.getCount("two")} }).WithTimeout(500*time.Millisecond).
 			Should(Equal([]int{one + 4, two + 2}), "a closed channel triggers no runs")
 	}, SpecTimeout(5*time.Minute))
 
@@ -115,14 +115,14 @@ var _ = Describe("Listeners", func() {
 					entered <- struct{}{}
 					select {
 					case <-leave:
-						return probe.note(ctx)
+						return probe.record(ctx)
 					case <-ctx.Done():
 						return ctx.Err()
 					}
 				},
 				Listeners: []stategraph.Listener{stategraph.Channel(events)},
 			})
-			w.start(build(stategraph.NewGraph().Add("object", configMap("object", stategraph.ReadyWhen(isThere))).Add("slow", slow, "object")))
+			w.start(build(stategraph.NewBuilder().Add("object", newConfigMap("object", stategraph.ReadyWhen(isThere))).Add("slow", slow, "object")))
 			w.begin(ctx, "item", settings{Value: "a"})
 			Eventually(entered).WithTimeout(patience).Should(Receive())
 			notify(w)
@@ -130,9 +130,9 @@ var _ = Describe("Listeners", func() {
 			leave <- struct{}{}
 			Eventually(entered).WithTimeout(patience).Should(Receive())
 			leave <- struct{}{}
-			w.succeeded(ctx, "item")
+			w.waitUntilSucceeded(ctx, "item")
 			Consistently(entered).WithTimeout(time.Second).ShouldNot(Receive())
-			Expect(probe.count("item")).To(Equal(2))
+			Expect(probe.getCount("item")).To(Equal(2))
 		}
 	}, SpecTimeout(5*time.Minute))
 
@@ -140,43 +140,43 @@ var _ = Describe("Listeners", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
-		b := stategraph.NewGraph().Add("count", probe.external())
-		for _, name := range numbered("part", 10) {
-			b.Add(name, configMap(name), "count")
+		b := stategraph.NewBuilder().Add("count", probe.newExternal())
+		for _, name := range newNames("part", 10) {
+			b.Add(name, newConfigMap(name), "count")
 		}
 		w.start(build(b))
-		w.deploy(ctx, "item", settings{Value: "a"})
-		w.AwaitQuiet(ctx)
-		Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(1))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
+		w.WaitUntilQuiet(ctx)
+		Consistently(func() int { return probe.getCount("item") }).WithTimeout(time.Second).Should(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a timer and a poll trigger runs at their interval [Y13, Y37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		gate, probe := newGate(), newProbe()
-		polled := stategraph.External(stategraph.ExternalSpec{Reconcile: probe.note, Ready: gate.ready, Listeners: []stategraph.Listener{stategraph.Poll(time.Second)}})
-		w.start(build(stategraph.NewGraph().Add("polled", polled).Add("behind", configMap("behind"), "polled")))
+		polled := stategraph.External(stategraph.ExternalSpec{Reconcile: probe.record, Ready: gate.checkReady, Listeners: []stategraph.Listener{stategraph.Poll(time.Second)}})
+		w.start(build(stategraph.NewBuilder().Add("polled", polled).Add("behind", newConfigMap("behind"), "polled")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("behind", "Blocked"))
+		Eventually(w.getStates(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("behind", "Blocked"))
 		gate.set("item", true)
-		w.succeeded(ctx, "item")
-		runs := probe.count("item")
-		Consistently(func() int { return probe.count("item") }).WithTimeout(1500*time.Millisecond).Should(Equal(runs), "polling ends when the component is ready")
+		w.waitUntilSucceeded(ctx, "item")
+		runs := probe.getCount("item")
+		Consistently(func() int { return probe.getCount("item") }).WithTimeout(1500*time.Millisecond).Should(Equal(runs), "polling ends when the component is ready")
 
 		timed := newEnv(ctx, contract.RevisionJobID)
-		timed.start(build(stategraph.NewGraph().Add("timed", probe.external(stategraph.Timer(time.Second)))))
-		timed.deploy(ctx, "timed", settings{})
-		Eventually(func() int { return probe.count("timed") }).WithTimeout(patience).Should(BeNumerically(">=", 3))
+		timed.start(build(stategraph.NewBuilder().Add("timed", probe.newExternal(stategraph.Timer(time.Second)))))
+		timed.runSuccessfully(ctx, "timed", settings{})
+		Eventually(func() int { return probe.getCount("timed") }).WithTimeout(patience).Should(BeNumerically(">=", 3))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a periodic read replaces the watch if the target does not allow one [Y13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rule([]string{"get", "create", "patch"}, "configmaps")))
-		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
+		w.CreateTarget(ctx, "narrow", w.createUser(ctx, "narrow", newRule([]string{"get", "create", "patch"}, "configmaps")))
+		w.start(build(stategraph.NewBuilder().Add("first", newSignedConfigMap("first")).Add("second", newConfigMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"}, onTarget("narrow"))
-		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
+		Eventually(w.getStates(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
 		w.sign(ctx, "item-first", true)
-		w.succeeded(ctx, "item")
-		Expect(contract.GetCondition(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
+		w.waitUntilSucceeded(ctx, "item")
+		Expect(contract.GetCondition(w.ReadItem(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
 	}, SpecTimeout(5*time.Minute))
 })

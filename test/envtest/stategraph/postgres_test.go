@@ -18,9 +18,9 @@ import (
 	"github.com/deployerkit/deployerkit/examples/postgres"
 )
 
-// finishJob waits for a Job, makes its Pods complete, and returns the UID of the Job. The parameter `not` is the UID of
-// an earlier Job, which finishJob ignores.
-func (w *env) finishJob(ctx context.Context, name string, not types.UID) types.UID {
+// completeJob waits for a Job, makes its Pods complete, and returns the UID of the Job. It ignores an earlier Job with
+// the UID not.
+func (w *env) completeJob(ctx context.Context, name string, not types.UID) types.UID {
 	GinkgoHelper()
 	job := &batchv1.Job{}
 	Eventually(func(g Gomega) {
@@ -42,12 +42,12 @@ func (w *env) finishJob(ctx context.Context, name string, not types.UID) types.U
 var _ = Describe("Postgres example", func() {
 	It("waits for the issuer, creates the users, exports the connection, and runs the Job again for other users [F34, F36, F41, F42]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		g, err := postgres.Graph()
+		g, err := postgres.BuildGraph()
 		Expect(err).NotTo(HaveOccurred())
 		w.start(g)
 		config := postgres.Config{Namespace: w.Namespace, Image: "example.com/none:1", Issuer: "issuer", Users: []string{"orders"}}
 		w.begin(ctx, "pg", config)
-		Eventually(w.states(ctx, "pg")).WithTimeout(patience).Should(Equal(map[string]string{
+		Eventually(w.getStates(ctx, "pg")).WithTimeout(patience).Should(Equal(map[string]string{
 			"issuer": "Progressing", "certificate": "Blocked", "configuration": "Blocked", "database": "Blocked", "service": "Blocked", "users": "Blocked",
 		}))
 		Expect(w.Client.Create(ctx, &corev1.ConfigMap{
@@ -62,17 +62,17 @@ var _ = Describe("Postgres example", func() {
 		Expect(w.Client.Patch(ctx, request, answer, client.FieldOwner("issuer"))).To(Succeed())
 
 		By("letting the Job create the users")
-		first := w.finishJob(ctx, "pg-users", "")
-		w.succeeded(ctx, "pg")
-		Expect(w.exports(ctx, "pg")(NewGomega(Fail))).To(Equal(map[string]any{
+		first := w.completeJob(ctx, "pg-users", "")
+		w.waitUntilSucceeded(ctx, "pg")
+		Expect(w.readExports(ctx, "pg")(NewGomega(Fail))).To(Equal(map[string]any{
 			"host": "pg." + w.Namespace + ".svc", "port": float64(5432), "secretRef": "pg-tls",
 		}))
 
 		By("changing the users")
 		config.Users = append(config.Users, "reports")
 		w.beginUpdate(ctx, "pg", config)
-		w.finishJob(ctx, "pg-users", first)
-		w.succeeded(ctx, "pg")
+		w.completeJob(ctx, "pg-users", first)
+		w.waitUntilSucceeded(ctx, "pg")
 
 		By("requesting users that are not allowed, which changes nothing")
 		config.Users = []string{"O'Hara"}

@@ -21,9 +21,9 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// login returns a graph of two components: a reference to a Secret that another client creates, and a ConfigMap that is
-// derived from this Secret.
-func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
+// newReferenceGraph returns a graph of two components: a reference to a Secret that another client creates, and a
+// ConfigMap that is derived from this Secret.
+func newReferenceGraph(spec stategraph.ReferenceSpec) *stategraph.Graph {
 	GinkgoHelper()
 	spec.Kind = corev1.SchemeGroupVersion.WithKind("Secret")
 	source := stategraph.Require[*corev1.Secret]("login")
@@ -41,7 +41,7 @@ func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
 			Data:       map[string]string{"value": string(secret.Data["user"])},
 		}, nil
 	}
-	return build(stategraph.NewGraph().Add("login", stategraph.Reference(spec)).Add("page", stategraph.Object(page, stategraph.Uses(source))))
+	return build(stategraph.NewBuilder().Add("login", stategraph.Reference(spec)).Add("page", stategraph.Object(page, stategraph.Uses(source))))
 }
 
 // roundTripper is a function that implements http.RoundTripper.
@@ -49,8 +49,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// secret creates or updates a Secret.
-func (w *env) secret(ctx context.Context, name, user string) {
+// applySecret creates or updates a Secret.
+func (w *env) applySecret(ctx context.Context, name, user string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{"login": "of-" + w.Namespace}}}
 	secret.StringData = map[string]string{"user": user}
@@ -80,22 +80,22 @@ var _ = Describe("References", func() {
 	DescribeTable("waits for a referenced object, reads it, follows its changes, and never writes it [F36]", func(ctx SpecContext, spec stategraph.ReferenceSpec) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
-		w.start(login(spec))
+		w.start(newReferenceGraph(spec))
 		w.begin(ctx, "item", map[string]any{})
-		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"login": "Progressing", "page": "Blocked"}))
-		w.secret(ctx, "login", "root")
-		w.succeeded(ctx, "item")
-		Expect(w.value(ctx, "item-page")(NewGomega(Fail))).To(Equal("root"))
+		Eventually(w.getStates(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"login": "Progressing", "page": "Blocked"}))
+		w.applySecret(ctx, "login", "root")
+		w.waitUntilSucceeded(ctx, "item")
+		Expect(w.getValue(ctx, "item-page")(NewGomega(Fail))).To(Equal("root"))
 
 		By("changing the object after the end of the job")
-		w.secret(ctx, "login", "admin")
-		Eventually(w.value(ctx, "item-page")).WithTimeout(patience).Should(Equal("admin"))
-		w.AwaitQuiet(ctx)
+		w.applySecret(ctx, "login", "admin")
+		Eventually(w.getValue(ctx, "item-page")).WithTimeout(patience).Should(Equal("admin"))
+		w.WaitUntilQuiet(ctx)
 
 		By("running a job without changes")
 		before := w.Counter.Snapshot()
-		w.again(ctx, "item")
-		reads, writes := w.Spent(before)
+		w.rerunSuccessfully(ctx, "item")
+		reads, writes := w.GetRequestCounts(before)
 		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "requests: %s", w.Counter.Snapshot().Since(before))
 
 		By("deleting the item")
@@ -104,10 +104,10 @@ var _ = Describe("References", func() {
 		Expect(w.Client.Get(ctx, w.Key("login"), secret)).To(Succeed())
 		Expect(secret.Labels).To(Equal(map[string]string{"login": "of-" + w.Namespace}), "it is never written")
 	},
-		Entry("by name in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName}),
-		Entry("by labels in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
-		Entry("by name in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
-		Entry("by labels in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
+		Entry("the object is in the target, and found by name", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName}),
+		Entry("the object is in the target, and found by labels", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
+		Entry("the object is in the Landscaper cluster, and found by name", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
+		Entry("the object is in the Landscaper cluster, and found by labels", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
 	)
 
 	It("opens one watch for the kind of a reference, regardless of the number of items and changes [F36]", func(ctx SpecContext) {
@@ -121,15 +121,15 @@ var _ = Describe("References", func() {
 				return next.RoundTrip(request)
 			})
 		}
-		w.start(login(stategraph.ReferenceSpec{Name: byName}))
+		w.start(newReferenceGraph(stategraph.ReferenceSpec{Name: byName}))
 		items := []string{"one", "two", "three"}
 		for _, item := range items {
 			w.begin(ctx, item, map[string]any{})
 		}
 		for _, user := range []string{"root", "admin"} {
-			w.secret(ctx, "login", user)
+			w.applySecret(ctx, "login", user)
 			for _, item := range items {
-				Eventually(w.value(ctx, item+"-page")).WithTimeout(patience).Should(Equal(user))
+				Eventually(w.getValue(ctx, item+"-page")).WithTimeout(patience).Should(Equal(user))
 			}
 		}
 		Expect(watches.Load()).To(Equal(int32(1)))
@@ -147,15 +147,15 @@ var _ = Describe("Slow components", func() {
 			}
 			return ctx.Err()
 		}})
-		w.start(build(stategraph.NewGraph().Add("slow", slow).Add("a", signed("a")).Add("b", signed("b"), "a").Add("c", configMap("c"), "b").Add("last", configMap("last"), "slow")))
+		w.start(build(stategraph.NewBuilder().Add("slow", slow).Add("a", newSignedConfigMap("a")).Add("b", newSignedConfigMap("b"), "a").Add("c", newConfigMap("c"), "b").Add("last", newConfigMap("last"), "slow")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		for _, step := range []struct{ sign, then string }{{"item-a", "item-b"}, {"item-b", "item-c"}} {
-			Eventually(w.value(ctx, step.sign)).WithTimeout(patience).Should(Equal("a"))
+			Eventually(w.getValue(ctx, step.sign)).WithTimeout(patience).Should(Equal("a"))
 			w.sign(ctx, step.sign, true)
-			Eventually(w.value(ctx, step.then)).WithTimeout(patience).Should(Equal("a"))
+			Eventually(w.getValue(ctx, step.then)).WithTimeout(patience).Should(Equal("a"))
 		}
-		Expect(w.value(ctx, "item-last")(NewGomega(Fail))).To(BeEmpty())
+		Expect(w.getValue(ctx, "item-last")(NewGomega(Fail))).To(BeEmpty())
 		close(release)
-		w.succeeded(ctx, "item")
+		w.waitUntilSucceeded(ctx, "item")
 	}, SpecTimeout(5*time.Minute))
 })

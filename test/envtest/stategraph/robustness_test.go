@@ -26,9 +26,9 @@ import (
 // withoutTarget removes the Target from an item.
 func withoutTarget(di *lsv1alpha1.DeployItem) { di.Spec.Target = nil }
 
-// definition is the body of a component. It returns a CustomResourceDefinition for the kind Sample, in an API group
-// whose name contains the namespace of the item. The body `sample` returns an object of this kind.
-func definition(ctx context.Context) (*apiextv1.CustomResourceDefinition, error) {
+// newDefinition is the body of a component. It returns a CustomResourceDefinition for the kind Sample, in an API group
+// whose name contains the namespace of the item. The body `newSample` returns an object of this kind.
+func newDefinition(ctx context.Context) (*apiextv1.CustomResourceDefinition, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func definition(ctx context.Context) (*apiextv1.CustomResourceDefinition, error)
 	}, nil
 }
 
-func sample(ctx context.Context) (*unstructured.Unstructured, error) {
+func newSample(ctx context.Context) (*unstructured.Unstructured, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, err
@@ -64,45 +64,45 @@ var _ = Describe("Graph deployer", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.start(build(stategraph.NewGraph().
-			Add("sample", stategraph.Object(sample), "definition").
-			Add("definition", stategraph.Object(definition, stategraph.WithScheme(scheme)))))
-		w.deploy(ctx, "item", settings{})
+		w.start(build(stategraph.NewBuilder().
+			Add("sample", stategraph.Object(newSample), "definition").
+			Add("definition", stategraph.Object(newDefinition, stategraph.WithScheme(scheme)))))
+		w.runSuccessfully(ctx, "item", settings{})
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
 	It("a graph without objects runs without a Target, and a graph with objects reports that the Target is missing", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		done, probe := newProbe(), newProbe()
-		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("count", probe.external(), "outside")))
+		w.start(build(stategraph.NewBuilder().Add("outside", newDeleteRecorder(done)).Add("count", probe.newExternal(), "outside")))
 		w.begin(ctx, "item", settings{}, withoutTarget)
-		w.succeeded(ctx, "item")
-		w.again(ctx, "item")
-		Expect(probe.count("item")).To(Equal(2))
+		w.waitUntilSucceeded(ctx, "item")
+		w.rerunSuccessfully(ctx, "item")
+		Expect(probe.getCount("item")).To(Equal(2))
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
-		Expect(done.components()).To(Equal([]string{"outside"}))
+		Expect(done.listComponents()).To(Equal([]string{"outside"}))
 		w.Manager.Stop()
 
-		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w.start(build(stategraph.NewBuilder().Add("object", newConfigMap("object"))))
 		w.begin(ctx, "objects", settings{}, withoutTarget)
-		Eventually(w.Stored(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
+		Eventually(w.ReadItem(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
 	}, SpecTimeout(5*time.Minute))
 
 	It("the next process continues a graph after its predecessor was killed, and no object exists twice [Y35, Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		graph := func() *stategraph.Graph {
-			b := stategraph.NewGraph()
-			for i, name := range numbered("part", 6) {
-				b.Add(name, stategraph.Object(nameless(theValue)), numbered("part", 6)[max(i-1, 0):i]...)
+			b := stategraph.NewBuilder()
+			for i, name := range newNames("part", 6) {
+				b.Add(name, stategraph.Object(newUnnamedConfigMap(getValueData)), newNames("part", 6)[max(i-1, 0):i]...)
 			}
 			return build(b)
 		}
 		for kill := range 3 {
-			name := numbered("item", 3)[kill]
+			name := newNames("item", 3)[kill]
 			var writes atomic.Int32
 			killed := make(chan struct{})
-			w.Counter.Inject(func(r *http.Request) (*http.Response, error) {
+			w.Counter.SetInjector(func(r *http.Request) (*http.Response, error) {
 				if r.Method == http.MethodPatch && writes.Add(1) == int32(kill*2+1) {
 					close(killed)
 					<-r.Context().Done()
@@ -114,40 +114,40 @@ var _ = Describe("Graph deployer", func() {
 			w.begin(ctx, name, settings{Value: name})
 			Eventually(killed).WithTimeout(patience).Should(BeClosed())
 			w.Manager.Kill()
-			w.Counter.Inject(nil)
+			w.Counter.SetInjector(nil)
 			w.start(graph())
-			di := w.succeeded(ctx, name)
-			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(6), "none twice")
+			di := w.waitUntilSucceeded(ctx, name)
+			Expect(w.listConfigMaps(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(6), "none twice")
 			Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
-			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(BeEmpty())
+			Expect(w.listConfigMaps(ctx, di, "", "")(NewGomega(Fail))).To(BeEmpty())
 			w.Manager.Stop()
 		}
 	}, SpecTimeout(5*time.Minute))
 
 	It("reads the credentials again when the target rejects them for several components at once [H-15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		refuse := faultnet.Times(2, faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
-		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
-		w.start(build(stategraph.NewGraph().Add("one", configMap("one")).Add("two", configMap("two"))))
-		di := w.deploy(ctx, "item", settings{Value: "a"})
-		Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(2))
+		refuse := faultnet.OnlyFirst(2, faultnet.ReturnStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
+		w.Counter.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
+		w.start(build(stategraph.NewBuilder().Add("one", newConfigMap("one")).Add("two", newConfigMap("two"))))
+		di := w.runSuccessfully(ctx, "item", settings{Value: "a"})
+		Expect(w.listConfigMaps(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(2))
 		Expect(di.Status.LastErrors).To(ConsistOf(HaveField("Message", And(ContainSubstring("component one"), ContainSubstring("component two")))))
 	}, SpecTimeout(5*time.Minute))
 
 	It("calls hooks that the author registers", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
-		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.Hook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
-		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.NewHook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
+		w.start(build(stategraph.NewBuilder().Add("object", newConfigMap("object"))))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		Expect(recorder.Types()).To(Equal([]extension.HookType{extension.BeforeReconcileHook, extension.EndHook}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("counts the states of components in a metric that names no item [Yx9]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
+		w.start(build(stategraph.NewBuilder().Add("first", newSignedConfigMap("first")).Add("second", newConfigMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
+		Eventually(w.getStates(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
 		families, err := w.Manager.Registry.Gather()
 		Expect(err).NotTo(HaveOccurred())
 		counts := map[string]float64{}

@@ -22,8 +22,9 @@ import (
 
 var bucketKind = schema.GroupVersionKind{Group: "status.test.deployerkit.dev", Version: "v1", Kind: "Bucket"}
 
-// defineBuckets installs the definition of a kind whose status contains neither conditions nor observedGeneration.
-func (w *env) defineBuckets(ctx context.Context) {
+// createBucketDefinition installs the definition of a kind whose status contains neither conditions nor
+// observedGeneration.
+func (w *env) createBucketDefinition(ctx context.Context) {
 	GinkgoHelper()
 	text := map[string]any{"type": "string"}
 	definition := &unstructured.Unstructured{Object: map[string]any{
@@ -49,8 +50,8 @@ func (w *env) defineBuckets(ctx context.Context) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// bucket is the body of a component. It returns a Bucket.
-func bucket(ctx context.Context) (*unstructured.Unstructured, error) {
+// newBucket is the body of a component. It returns a Bucket.
+func newBucket(ctx context.Context) (*unstructured.Unstructured, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, err
@@ -62,8 +63,8 @@ func bucket(ctx context.Context) (*unstructured.Unstructured, error) {
 	return obj, nil
 }
 
-// reports returns a function for Eventually that lists the events of an item with the reason ReadinessUnknown.
-func (w *env) reports(ctx context.Context, name string) func(Gomega) []string {
+// listEvents returns a function for Eventually that lists the events of an item with the reason ReadinessUnknown.
+func (w *env) listEvents(ctx context.Context, name string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}
 		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
@@ -80,42 +81,42 @@ func (w *env) reports(ctx context.Context, name string) func(Gomega) []string {
 var _ = Describe("Objects whose status has an unknown shape", func() {
 	It("an object is not ready until it has a status or the grace period is over, which is reported [F35]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.defineBuckets(ctx)
-		graph := stategraph.NewGraph().Add("bucket", stategraph.Object(bucket)).Add("behind", configMap("behind"), "bucket")
+		w.createBucketDefinition(ctx)
+		graph := stategraph.NewBuilder().Add("bucket", stategraph.Object(newBucket)).Add("behind", newConfigMap("behind"), "bucket")
 		w.options.StatusGrace = time.Hour
 		w.start(build(graph))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"bucket": "Progressing", "behind": "Blocked"}))
+		Eventually(w.getStates(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"bucket": "Progressing", "behind": "Blocked"}))
 		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(ContainSubstring("has no status yet; without a status, it counts as ready 1h0m0s after its creation"))
-		Expect(w.reports(ctx, "item")(NewGomega(Fail))).To(BeEmpty())
+		Expect(w.listEvents(ctx, "item")(NewGomega(Fail))).To(BeEmpty())
 
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(bucketKind)
 		Expect(w.Client.Get(ctx, w.Key("item"), live)).To(Succeed())
 		live.Object["status"] = map[string]any{"endpoint": "example.org"}
 		Expect(w.Client.Status().Update(ctx, live, client.FieldOwner("someone"))).To(Succeed())
-		w.succeeded(ctx, "item")
-		Eventually(w.reports(ctx, "item")).WithTimeout(patience).Should(ConsistOf(ContainSubstring(
+		w.waitUntilSucceeded(ctx, "item")
+		Eventually(w.listEvents(ctx, "item")).WithTimeout(patience).Should(ConsistOf(ContainSubstring(
 			"counts as ready: its status has neither conditions nor observedGeneration")))
 	}, SpecTimeout(5*time.Minute))
 
 	It("an object without a status is ready after the grace period, also when nothing changes [F35]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
-		w.defineBuckets(ctx)
+		w.createBucketDefinition(ctx)
 		w.options.StatusGrace = 2 * time.Second
-		w.start(build(stategraph.NewGraph().Add("bucket", stategraph.Object(bucket)).Add("behind", configMap("behind"), "bucket")))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w.start(build(stategraph.NewBuilder().Add("bucket", stategraph.Object(newBucket)).Add("behind", newConfigMap("behind"), "bucket")))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		behind, live := &corev1.ConfigMap{}, &unstructured.Unstructured{}
 		live.SetGroupVersionKind(bucketKind)
 		Expect(w.Client.Get(ctx, w.Key("item"), live)).To(Succeed())
 		Expect(w.Client.Get(ctx, w.Key("item-behind"), behind)).To(Succeed())
 		Expect(behind.CreationTimestamp.Sub(live.GetCreationTimestamp().Time)).To(BeNumerically(">=", 2*time.Second))
-		Eventually(w.reports(ctx, "item")).WithTimeout(patience).Should(HaveLen(1))
+		Eventually(w.listEvents(ctx, "item")).WithTimeout(patience).Should(HaveLen(1))
 	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("Immutable fields", func() {
-	It("a component with a changed immutable field fails, and the error names the field and the ways out [F42]", func(ctx SpecContext) {
+	It("a component with a changed immutable field fails, and the error names the field and the possible solutions [F42]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		database := func(ctx stategraph.Context[settings]) (*appsv1.StatefulSet, error) {
 			labels := map[string]string{"app": ctx.Item.Name}
@@ -130,10 +131,10 @@ var _ = Describe("Immutable fields", func() {
 				},
 			}, nil
 		}
-		w.start(build(stategraph.NewGraphOf[settings]().Add("database", stategraph.Object(stategraph.With(database)))))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w.start(build(stategraph.NewBuilderOf[settings]().Add("database", stategraph.Object(stategraph.WithConfig(database)))))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		w.beginUpdate(ctx, "item", settings{Value: "b"})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message", And(
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message", And(
 			ContainSubstring("component database: "), ContainSubstring("spec.serviceName"),
 			ContainSubstring("the option WithStrategy(apply.Recreate)"),
 		))))

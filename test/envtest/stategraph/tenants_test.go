@@ -20,14 +20,14 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// strangers records data that reached the wrong item: a component of one item received it, but it belongs to another
+// dataChecker records data that reached the wrong item: a component of one item received it, but it belongs to another
 // item.
-type strangers struct {
+type dataChecker struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-func (s *strangers) add(format string, args ...any) {
+func (s *dataChecker) add(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, fmt.Sprintf(format, args...))
@@ -36,9 +36,9 @@ func (s *strangers) add(format string, args ...any) {
 // byHand is the text that the spec appends to values. A run may read such a value before the value is corrected.
 const byHand = " by hand"
 
-// spy returns a component that checks all data that it receives in a run. Each value must be equal to the name of the
-// item, because the item's configuration contains this name as its value.
-func (s *strangers) spy(required string) stategraph.Resource {
+// newChecker returns a component that checks all data that it receives in a run. Each value must be equal to the name
+// of the item, because the item's configuration contains this name as its value.
+func (s *dataChecker) newChecker(required string) stategraph.Resource {
 	return stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
 		item, err := stategraph.Item(ctx)
 		if err != nil {
@@ -80,25 +80,25 @@ var _ = Describe("Several items", func() {
 	It("items share one graph, and a function never receives data of another item [Y31, Y32, Y33, Y34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 5 }
-		s := &strangers{}
-		w.start(build(stategraph.NewGraph().
-			Add("first", configMap("first")).Add("spy", s.spy("first"), "first").
-			Add("second", configMap("second"), "spy").Add("agent", s.spy("second"), "second").
-			Add("third", signed("third"), "first")))
-		names := numbered("item", 8)
+		s := &dataChecker{}
+		w.start(build(stategraph.NewBuilder().
+			Add("first", newConfigMap("first")).Add("spy", s.newChecker("first"), "first").
+			Add("second", newConfigMap("second"), "spy").Add("agent", s.newChecker("second"), "second").
+			Add("third", newSignedConfigMap("third"), "first")))
+		names := newNames("item", 8)
 		var working sync.WaitGroup
 		for _, name := range names {
 			w.begin(ctx, name, settings{Value: name})
 			working.Go(func() {
 				defer GinkgoRecover()
-				Eventually(w.value(ctx, name+"-third")).WithTimeout(patience).Should(Equal(name))
+				Eventually(w.getValue(ctx, name+"-third")).WithTimeout(patience).Should(Equal(name))
 				w.sign(ctx, name+"-third", true)
-				w.succeeded(ctx, name)
+				w.waitUntilSucceeded(ctx, name)
 				for range 2 { // after a third edit, the deployer would detect a fight and delay the correction
-					w.edit(ctx, name+"-first", name+byHand)
-					Eventually(w.value(ctx, name+"-first")).WithTimeout(patience).Should(Equal(name))
+					w.updateValue(ctx, name+"-first", name+byHand)
+					Eventually(w.getValue(ctx, name+"-first")).WithTimeout(patience).Should(Equal(name))
 				}
-				w.again(ctx, name)
+				w.rerunSuccessfully(ctx, name)
 			})
 		}
 		working.Wait()
@@ -108,7 +108,7 @@ var _ = Describe("Several items", func() {
 				cm := &corev1.ConfigMap{}
 				Expect(w.Client.Get(ctx, w.Key(name+"-"+part), cm)).To(Succeed())
 				Expect(cm.Data).To(HaveKeyWithValue("value", name))
-				Expect(cm.Labels).To(HaveKeyWithValue(stategraph.LabelParentName, name))
+				Expect(cm.Labels).To(HaveKeyWithValue("state.deployerkit.dev/parent-name", name))
 			}
 		}
 	}, SpecTimeout(5*time.Minute))
@@ -116,16 +116,16 @@ var _ = Describe("Several items", func() {
 	It("a component that is not ready does not occupy the only worker [Y7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }
-		w.start(build(stategraph.NewGraph().Add("part", signed("part"))))
-		names := numbered("item", 5)
+		w.start(build(stategraph.NewBuilder().Add("part", newSignedConfigMap("part"))))
+		names := newNames("item", 5)
 		for _, name := range names {
 			w.begin(ctx, name, settings{Value: name})
 		}
 		for _, name := range names {
-			Eventually(w.states(ctx, name)).WithTimeout(patience).Should(Equal(map[string]string{"part": "Progressing"}))
+			Eventually(w.getStates(ctx, name)).WithTimeout(patience).Should(Equal(map[string]string{"part": "Progressing"}))
 		}
 		w.sign(ctx, "item-4-part", true)
-		w.succeeded(ctx, "item-4")
-		Expect(w.Stored(ctx, "item-0")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
+		w.waitUntilSucceeded(ctx, "item-4")
+		Expect(w.ReadItem(ctx, "item-0")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
 	}, SpecTimeout(5*time.Minute))
 })

@@ -23,61 +23,61 @@ var _ = Describe("Triggers of a run", func() {
 		w.options.StartWithin = -1
 		probe := newProbe()
 		graph := func() *stategraph.Graph {
-			return build(stategraph.NewGraph().Add("count", probe.external()).Add("object", configMap("object"), "count"))
+			return build(stategraph.NewBuilder().Add("count", probe.newExternal()).Add("object", newConfigMap("object"), "count"))
 		}
 		w.start(graph())
-		names := numbered("item", 3)
+		names := newNames("item", 3)
 		for _, name := range names {
-			w.deploy(ctx, name, settings{Value: "a"})
+			w.runSuccessfully(ctx, name, settings{Value: "a"})
 		}
 		w.Manager.Stop()
 		versions := map[string]string{}
 		for _, name := range names {
-			versions[name] = w.Stored(ctx, name)(NewGomega(Fail)).ResourceVersion
-			Expect(probe.count(name)).To(Equal(1))
+			versions[name] = w.ReadItem(ctx, name)(NewGomega(Fail)).ResourceVersion
+			Expect(probe.getCount(name)).To(Equal(1))
 		}
 		before := w.Counter.Snapshot()
 		w.start(graph())
 		for _, name := range names {
-			Eventually(func() int { return probe.count(name) }).WithTimeout(patience).Should(Equal(2))
+			Eventually(func() int { return probe.getCount(name) }).WithTimeout(patience).Should(Equal(2))
 		}
-		Consistently(func() int { return probe.count(names[0]) }).WithTimeout(time.Second).Should(Equal(2), "once")
-		_, writes := w.Spent(before)
+		Consistently(func() int { return probe.getCount(names[0]) }).WithTimeout(time.Second).Should(Equal(2), "once")
+		_, writes := w.GetRequestCounts(before)
 		Expect(writes).To(BeZero())
 		for _, name := range names {
-			Expect(w.Stored(ctx, name)(NewGomega(Fail)).ResourceVersion).To(Equal(versions[name]), "the item is not written either")
+			Expect(w.ReadItem(ctx, name)(NewGomega(Fail)).ResourceVersion).To(Equal(versions[name]), "the item is not written either")
 		}
 	}, SpecTimeout(5*time.Minute))
 
 	It("a restart with another graph changes the objects without another trigger [Y41, Y26, Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
-		w.start(build(stategraph.NewGraph().Add("old", configMap("old")).Add("part", configMap("part"), "old")))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w.start(build(stategraph.NewBuilder().Add("old", newConfigMap("old")).Add("part", newConfigMap("part"), "old")))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		w.Manager.Stop()
-		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Add("part", configMap("part"), "first")))
-		Eventually(w.value(ctx, "item-first")).WithTimeout(patience).Should(Equal("a"))
-		Eventually(w.value(ctx, "item-old")).WithTimeout(patience).Should(BeEmpty())
-		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"first": "Ready", "part": "Ready"}))
+		w.start(build(stategraph.NewBuilder().Add("first", newConfigMap("first")).Add("part", newConfigMap("part"), "first")))
+		Eventually(w.getValue(ctx, "item-first")).WithTimeout(patience).Should(Equal("a"))
+		Eventually(w.getValue(ctx, "item-old")).WithTimeout(patience).Should(BeEmpty())
+		Eventually(w.getStates(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"first": "Ready", "part": "Ready"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a change of the spec starts a run, and a change of the status does not [Y36]", func(ctx SpecContext) {
 		for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 			w := newEnv(ctx, revision)
 			probe := newProbe()
-			w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("object", configMap("object"), "count")))
-			w.deploy(ctx, "item", settings{Value: "a"})
-			runs := probe.count("item")
-			di := w.Stored(ctx, "item")(NewGomega(Fail))
+			w.start(build(stategraph.NewBuilder().Add("count", probe.newExternal()).Add("object", newConfigMap("object"), "count")))
+			w.runSuccessfully(ctx, "item", settings{Value: "a"})
+			runs := probe.getCount("item")
+			di := w.ReadItem(ctx, "item")(NewGomega(Fail))
 			body := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 				"type": "Weather", "status": "True", "reason": "Sunny", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z",
 			}}}}
 			Expect(w.Client.Status().Patch(ctx, di, mergePatch(body))).To(Succeed())
-			Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(runs))
+			Consistently(func() int { return probe.getCount("item") }).WithTimeout(time.Second).Should(Equal(runs))
 
-			Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Value: "b"}))).To(Succeed())
+			Expect(w.Landscaper.Update(ctx, w.Key("item"), newConfig(settings{Value: "b"}))).To(Succeed())
 			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, w.Key("item"))).To(Succeed())
-			Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("b"))
+			Eventually(w.getValue(ctx, "item-object")).WithTimeout(patience).Should(Equal("b"))
 			w.Manager.Stop()
 		}
 	}, SpecTimeout(5*time.Minute))
@@ -94,51 +94,51 @@ var _ = Describe("Triggers of a run", func() {
 			}
 			return nil
 		}})
-		w.start(build(stategraph.NewGraph().Add("failing", failing)))
+		w.start(build(stategraph.NewBuilder().Add("failing", failing)))
 		w.begin(ctx, "item", settings{})
-		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component failing: not today")))
-		w.succeeded(ctx, "item")
+		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component failing: not today")))
+		w.waitUntilSucceeded(ctx, "item")
 		Expect(times).To(HaveLen(7))
 		Expect(times[6].Sub(times[5])).To(BeNumerically(">", 3*times[2].Sub(times[1])), "the interval doubles each time")
 	}, SpecTimeout(5*time.Minute))
 
 	It("a paused item does not run [Yx2]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
-		w.deploy(ctx, "item", settings{Value: "a"})
-		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
+		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewBuilder().Add("object", newConfigMap("object"))))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
+		Expect(w.Landscaper.SetAnnotations(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
 		Eventually(func(g Gomega) { // the deployer receives the annotation a moment later
-			w.edit(ctx, "item-object", "by hand")
-			g.Consistently(w.value(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
+			w.updateValue(ctx, "item-object", "by hand")
+			g.Consistently(w.getValue(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
 		}).WithTimeout(patience).Should(Succeed())
-		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: ""})).To(Succeed())
-		Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
+		Expect(w.Landscaper.SetAnnotations(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: ""})).To(Succeed())
+		Eventually(w.getValue(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("a periodic run writes all objects [Yx3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = 2 * time.Second
-		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w.start(build(stategraph.NewBuilder().Add("object", newConfigMap("object"))))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()
-		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(BeNumerically(">=", 2))
+		Eventually(func() int { _, writes := w.GetRequestCounts(before); return writes }).WithTimeout(patience).Should(BeNumerically(">=", 2))
 	}, SpecTimeout(5*time.Minute))
 
 	It("drift starts a run at once [Yx3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
-		w.start(build(stategraph.NewGraph().Add("first", configMap("first", stategraph.ReadyOnceApplied())).Add("second", configMap("second"), "first")))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w.start(build(stategraph.NewBuilder().Add("first", newConfigMap("first", stategraph.ReadyOnceApplied())).Add("second", newConfigMap("second"), "first")))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		for _, name := range []string{"item-first", "item-second"} {
-			w.edit(ctx, name, "by hand")
-			Eventually(w.value(ctx, name)).WithTimeout(patience).Should(Equal("a"))
+			w.updateValue(ctx, name, "by hand")
+			Eventually(w.getValue(ctx, name)).WithTimeout(patience).Should(Equal("a"))
 		}
 	}, SpecTimeout(5*time.Minute))
 
 	It("the operation force-reconcile writes all objects of an item [Y36]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
-		w.deploy(ctx, "item", settings{Value: "a"})
+		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewBuilder().Add("object", newConfigMap("object"))))
+		w.runSuccessfully(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()
-		Expect(w.Landscaper.Operate(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
-		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all objects are applied, regardless of the watches")
+		Expect(w.Landscaper.SetOperation(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
+		Eventually(func() int { _, writes := w.GetRequestCounts(before); return writes }).WithTimeout(patience).Should(Equal(1), "all objects are applied, regardless of the watches")
 	}, SpecTimeout(5*time.Minute))
 })

@@ -21,20 +21,20 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// asWanted checks the state of the namespace and of the account for an item with the given value. The namespace must
-// contain exactly the ConfigMaps and Secrets of that item, and the account must have the value. If value is empty, no
-// object and no account may exist.
-func (r *run) asWanted(ctx context.Context, value string) error {
-	got, err := r.found(ctx)
+// checkObjects checks the state of the namespace and of the account for an item with the given value. The namespace
+// must contain exactly the ConfigMaps and Secrets of that item, and the account must have the value. If value is empty,
+// no object and no account may exist.
+func (r *run) checkObjects(ctx context.Context, value string) error {
+	got, err := r.listActual(ctx)
 	if err != nil {
 		return err
 	}
-	account, made, removed := r.registry.state(itemName)
+	account, made, removed := r.registry.getAccount(itemName)
 	wantMade := 0
 	if r.subject.account {
 		got, wantMade = append(got, fmt.Sprintf("account %q", account)), 1
 	}
-	if diff := cmp.Diff(r.wanted(value), got); diff != "" {
+	if diff := cmp.Diff(r.listExpected(value), got); diff != "" {
 		return fmt.Errorf("not as wanted with value %q: -want +got:\n%s", value, diff)
 	}
 	if wantRemoved := wantMade; made != wantMade || value == "" && removed != wantRemoved || value != "" && removed != 0 {
@@ -43,8 +43,8 @@ func (r *run) asWanted(ctx context.Context, value string) error {
 	return nil
 }
 
-// wanted returns a line for each object that must exist if the item has the given value.
-func (r *run) wanted(value string) []string {
+// listExpected returns a line for each object that must exist if the item has the given value.
+func (r *run) listExpected(value string) []string {
 	lines := []string{}
 	if value != "" && r.subject.objects != nil {
 		for _, name := range r.subject.objects(value) {
@@ -63,9 +63,9 @@ func (r *run) wanted(value string) []string {
 	return lines
 }
 
-// found returns a line for each existing ConfigMap and Secret. It ignores foreign objects, which the deployer did not
-// create.
-func (r *run) found(ctx context.Context) ([]string, error) {
+// listActual returns a line for each existing ConfigMap and Secret. It ignores foreign objects, which the deployer did
+// not create.
+func (r *run) listActual(ctx context.Context) ([]string, error) {
 	configMaps, secrets := &corev1.ConfigMapList{}, &corev1.SecretList{}
 	if err := c.List(ctx, configMaps, client.InNamespace(r.ns)); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (r *run) found(ctx context.Context) ([]string, error) {
 		switch {
 		case r.isForeign("Secret", secret):
 		case secret.Name == "item-export":
-			lines = append(lines, "Secret item-export: "+exported(secret))
+			lines = append(lines, "Secret item-export: "+getExport(secret))
 		default:
 			lines = append(lines, "Secret "+secret.Name)
 		}
@@ -98,8 +98,8 @@ func (r *run) found(ctx context.Context) ([]string, error) {
 	return lines, nil
 }
 
-// exported returns the value in an export Secret.
-func exported(secret *corev1.Secret) string {
+// getExport returns the value in an export Secret.
+func getExport(secret *corev1.Secret) string {
 	content := map[string]string{}
 	if err := json.Unmarshal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], &content); err != nil {
 		return err.Error()
@@ -107,30 +107,30 @@ func exported(secret *corev1.Secret) string {
 	return content["value"]
 }
 
-// judge checks the recorded versions against all invariants, and returns the violations.
-func (r *run) judge(ctx context.Context) []string {
-	if err := r.synced(ctx); err != nil {
+// checkInvariants checks the recorded versions against all invariants, and returns the violations.
+func (r *run) checkInvariants(ctx context.Context) []string {
+	if err := r.waitUntilSynced(ctx); err != nil {
 		return []string{"the history is not whole: " + err.Error()}
 	}
-	objects, err := records.of(r.ns)
+	objects, err := records.getVersions(r.ns)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	faults := r.history.Faults()
-	faults = append(faults, r.jobsEndedOnce()...)
-	faults = append(faults, r.finalizerStayed(ctx, objects)...)
-	faults = append(faults, r.objectsWereKnown(objects)...)
-	faults = append(faults, r.foreignUntouched(objects)...)
-	return append(faults, onePassword(objects)...)
+	faults := r.history.ListViolations()
+	faults = append(faults, r.checkJobsEndedOnce()...)
+	faults = append(faults, r.checkFinalizer(ctx, objects)...)
+	faults = append(faults, r.checkInventory(objects)...)
+	faults = append(faults, r.checkForeignObjects(objects)...)
+	return append(faults, checkPassword(objects)...)
 }
 
-// jobsEndedOnce requires that each of the first four jobs of the item ended once. The fifth job deleted the item.
-func (r *run) jobsEndedOnce() []string {
+// checkJobsEndedOnce requires that each of the first four jobs of the item ended once. The fifth job deleted the item.
+func (r *run) checkJobsEndedOnce() []string {
 	var faults []string
 	ends := map[string]int{}
 	finals := 0
 	before := &lsv1alpha1.DeployItem{}
-	for _, di := range r.history.Versions(itemName) {
+	for _, di := range r.history.GetVersions(itemName) {
 		if di.Status.JobIDFinished != before.Status.JobIDFinished {
 			ends[di.Status.JobIDFinished]++
 		}
@@ -152,28 +152,28 @@ func (r *run) jobsEndedOnce() []string {
 	return faults
 }
 
-// finalizerStayed requires that the item had the finalizer all the time from the creation of the first object to the
+// checkFinalizer requires that the item had the finalizer all the time from the creation of the first object to the
 // deletion of the last object. It also requires that the item no longer exists.
-func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
-	versions := r.history.Versions(itemName)
-	begin := slices.IndexFunc(versions, contract.HasOurFinalizer)
+func (r *run) checkFinalizer(ctx context.Context, objects []version) []string {
+	versions := r.history.GetVersions(itemName)
+	begin := slices.IndexFunc(versions, contract.HasLandscaperFinalizer)
 	if begin < 0 {
 		return []string{"the item never had a finalizer"}
 	}
 	var faults []string
 	for _, di := range versions[begin : len(versions)-1] {
-		if !contract.HasOurFinalizer(di) {
+		if !contract.HasLandscaperFinalizer(di) {
 			faults = append(faults, "the finalizer was lost at version "+di.ResourceVersion)
 		}
 	}
-	since, until := numberOf(versions[begin]), numberOf(versions[len(versions)-1])
+	since, until := parseResourceVersion(versions[begin]), parseResourceVersion(versions[len(versions)-1])
 	for _, v := range objects {
 		switch {
 		case r.isForeign(v.kind, v.object):
-		case v.event == watch.Added && v.at() < since:
+		case v.event == watch.Added && v.getResourceVersion() < since:
 			faults = append(faults, fmt.Sprintf("%s was there before the finalizer", v))
 		// The garbage collector deletes objects with an owner reference later. That is allowed.
-		case v.at() > until && len(v.object.GetOwnerReferences()) == 0:
+		case v.getResourceVersion() > until && len(v.object.GetOwnerReferences()) == 0:
 			faults = append(faults, fmt.Sprintf("%s: %s after the item was gone", v, v.event))
 		}
 	}
@@ -183,17 +183,17 @@ func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
 	return faults
 }
 
-// objectsWereKnown requires that the inventory of the item contained each object before the object was created.
-func (r *run) objectsWereKnown(objects []version) []string {
+// checkInventory requires that the inventory of the item contained each object before the object was created.
+func (r *run) checkInventory(objects []version) []string {
 	var faults []string
-	versions := r.history.Versions(itemName)
+	versions := r.history.GetVersions(itemName)
 	for _, v := range objects {
 		if v.event != watch.Added || v.object.GetLabels()[ownership.LabelItem] == "" || r.isForeign(v.kind, v.object) {
 			continue
 		}
 		known := ""
 		for _, di := range versions {
-			if numberOf(di) < v.at() && di.Status.ProviderStatus != nil {
+			if parseResourceVersion(di) < v.getResourceVersion() && di.Status.ProviderStatus != nil {
 				known = string(di.Status.ProviderStatus.Raw)
 			}
 		}
@@ -204,8 +204,8 @@ func (r *run) objectsWereKnown(objects []version) []string {
 	return faults
 }
 
-// foreignUntouched requires that each foreign object has only one version, because the deployer must not change it.
-func (r *run) foreignUntouched(objects []version) []string {
+// checkForeignObjects requires that each foreign object has only one version, because the deployer must not change it.
+func (r *run) checkForeignObjects(objects []version) []string {
 	var faults []string
 	for _, v := range objects {
 		if planted, found := r.foreign[v.String()]; found && (v.event != watch.Added || v.object.GetResourceVersion() != planted) {
@@ -213,7 +213,7 @@ func (r *run) foreignUntouched(objects []version) []string {
 		}
 	}
 	for _, name := range foreignItems {
-		versions := r.history.Versions(name)
+		versions := r.history.GetVersions(name)
 		if now := versions[len(versions)-1]; now.ResourceVersion != r.foreign["DeployItem "+name] || now.DeletionTimestamp != nil {
 			faults = append(faults, "foreign DeployItem "+name+" was touched")
 		}
@@ -221,8 +221,8 @@ func (r *run) foreignUntouched(objects []version) []string {
 	return faults
 }
 
-// onePassword requires that the password never changed.
-func onePassword(objects []version) []string {
+// checkPassword requires that the password never changed.
+func checkPassword(objects []version) []string {
 	known := ""
 	for _, v := range objects {
 		secret, ok := v.object.(*corev1.Secret)
@@ -237,8 +237,8 @@ func onePassword(objects []version) []string {
 	return nil
 }
 
-// synced waits until the chronicle has received everything that happened in the namespace.
-func (r *run) synced(ctx context.Context) error {
+// waitUntilSynced waits until the chronicle has received everything that happened in the namespace.
+func (r *run) waitUntilSynced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := r.history.Sync(ctx); err != nil {
@@ -252,7 +252,7 @@ func (r *run) synced(ctx context.Context) error {
 		}
 	}
 	return wait.PollUntilContextCancel(ctx, look, true, func(context.Context) (bool, error) {
-		objects, err := records.of(r.ns)
+		objects, err := records.getVersions(r.ns)
 		ends := 0
 		for _, v := range objects {
 			if v.object.GetName() == "the-end" {

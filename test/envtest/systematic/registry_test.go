@@ -56,8 +56,8 @@ func (l line) do(act func(*registry)) error {
 	return nil
 }
 
-// state returns the value of an account, and how often the account was created and removed.
-func (r *registry) state(name string) (value string, made, removed int) {
+// getAccount returns the value of an account, and how often the account was created and removed.
+func (r *registry) getAccount(name string) (value string, made, removed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.accounts[name], r.made, r.removed

@@ -30,7 +30,7 @@ import (
 
 // run is one run of the scenario, in its own namespace.
 type run struct {
-	*episode
+	*recordingTB
 	subject  *subject
 	ns       string
 	key      types.NamespacedName
@@ -41,38 +41,38 @@ type run struct {
 	jobs     int               // number of requested jobs, except for the job that deletes the item
 }
 
-// episode is a GinkgoTB for one of several runs in a spec. It collects the messages of failed assertions instead of
+// recordingTB is a GinkgoTB for one of several runs in a spec. It collects the messages of failed assertions instead of
 // failing the spec. It calls the cleanup functions when the run ends.
-type episode struct {
+type recordingTB struct {
 	testing.TB
 	mu       sync.Mutex
 	cleanups []func()
 	faults   []string
 }
 
-func (e *episode) Helper()             {}
-func (e *episode) Log(...any)          {}
-func (e *episode) Logf(string, ...any) {}
+func (e *recordingTB) Helper()             {}
+func (e *recordingTB) Log(...any)          {}
+func (e *recordingTB) Logf(string, ...any) {}
 
-func (e *episode) Cleanup(f func()) {
+func (e *recordingTB) Cleanup(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cleanups = append(e.cleanups, f)
 }
 
-func (e *episode) Errorf(format string, args ...any) {
+func (e *recordingTB) Errorf(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.faults = append(e.faults, fmt.Sprintf(format, args...))
 }
 
-func (e *episode) Fatalf(format string, args ...any) {
+func (e *recordingTB) Fatalf(format string, args ...any) {
 	e.Errorf(format, args...)
 	runtime.Goexit()
 }
 
-// end calls the cleanup functions and returns the messages of all failed assertions.
-func (e *episode) end() []string {
+// cleanUp calls the cleanup functions and returns the messages of all failed assertions.
+func (e *recordingTB) cleanUp() []string {
 	for _, v := range slices.Backward(e.cleanups) {
 		v()
 	}
@@ -81,10 +81,10 @@ func (e *episode) end() []string {
 	return e.faults
 }
 
-// try runs the scenario of a subject on a faulty network. It returns the report of the network and a message for each
-// violation that was found in the run.
-func (s *subject) try(ctx context.Context, scenario faultnet.Scenario) (faultnet.Report, []string) {
-	r := &run{episode: &episode{TB: GinkgoTB()}, subject: s, registry: &registry{accounts: map[string]string{}}}
+// runScenario runs the scenario of a subject on a faulty network. It returns the report of the network and a message
+// for each violation that was found in the run.
+func (s *subject) runScenario(ctx context.Context, scenario faultnet.Scenario) (faultnet.Report, []string) {
+	r := &run{recordingTB: &recordingTB{TB: GinkgoTB()}, subject: s, registry: &registry{accounts: map[string]string{}}}
 	var report faultnet.Report
 	done := make(chan struct{})
 	go func() { // the run needs its own goroutine, because Fatalf ends the goroutine in which it is called
@@ -95,37 +95,37 @@ func (s *subject) try(ctx context.Context, scenario faultnet.Scenario) (faultnet
 		}
 		network := faultnet.Start(r, scenario)
 		defer func() { report = network.Report() }()
-		if err := r.live(ctx, network); err != nil {
+		if err := r.runUntilDone(ctx, network); err != nil {
 			r.Errorf("%v\n%s", err, r.history)
 		}
-		for _, fault := range r.judge(ctx) {
+		for _, fault := range r.checkInvariants(ctx) {
 			r.Errorf("%s", fault)
 		}
 		r.history.Stop()
 	}()
 	<-done
-	return report, r.end()
+	return report, r.cleanUp()
 }
 
-// The method `live` runs the scenario with a process that the network may kill. If the process is killed, a new process
+// runUntilDone runs the scenario with a process that the network may kill. If the process is killed, a new process
 // continues.
-func (r *run) live(ctx context.Context, network *faultnet.Network) error {
-	stop := landscapertest.Restarting(r, network, r.process)
+func (r *run) runUntilDone(ctx context.Context, network *faultnet.Network) error {
+	stop := landscapertest.RunWithRestart(r, network, r.startProcess)
 	defer stop()
-	return r.tell(ctx)
+	return r.runSteps(ctx)
 }
 
-// process starts the deployer for the items of the namespace. The network can disconnect the deployer, as if its
+// startProcess starts the deployer for the items of the namespace. The network can disconnect the deployer, as if its
 // process were killed.
-func (r *run) process(network *faultnet.Network) *landscapertest.Manager {
+func (r *run) startProcess(network *faultnet.Network) *landscapertest.Manager {
 	args := r.subject.args(line{r.registry, network})
 	return landscapertest.StartManager(r, network.Wrap(cp.Config), args, landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache.DefaultNamespaces = map[string]cache.Config{r.ns: {}}
 	}))
 }
 
-// kind returns the type of the item.
-func (r *run) kind() lsv1alpha1.DeployItemType { return r.subject.args(line{}).Type }
+// getType returns the type of the item.
+func (r *run) getType() lsv1alpha1.DeployItemType { return r.subject.args(line{}).Type }
 
 // begin creates the namespace and everything else that must exist before the first step of the scenario. It also starts
 // the recording.
@@ -135,7 +135,7 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	r.ns, r.key = ns.Name, types.NamespacedName{Namespace: ns.Name, Name: itemName}
-	options := world.RevisionOf(r.subject.revision).Landscaper()
+	options := world.RevisionOf(r.subject.revision).ToLandscaperOptions()
 	options.Poll = look
 	r.ls = landscapertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), options)
 	if err := r.ls.EnsureContext(ctx, r.ns); err != nil {
@@ -145,10 +145,10 @@ func (r *run) begin(ctx context.Context) error {
 	if r.history, err = conformance.Record(ctx, c, r.ns, r.subject.revision); err != nil {
 		return err
 	}
-	return errors.Join(r.target(ctx), r.plant(ctx))
+	return errors.Join(r.createTarget(ctx), r.createForeignObjects(ctx))
 }
 
-func (r *run) target(ctx context.Context) error {
+func (r *run) createTarget(ctx context.Context) error {
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
 	if err != nil {
 		return err
@@ -162,9 +162,9 @@ func (r *run) target(ctx context.Context) error {
 // foreignItems are the names of items of another deployer.
 var foreignItems = []string{"item-2", "items"}
 
-// plant creates objects and items that the deployer must not change. Some of them look as if they belonged to the
-// deployer.
-func (r *run) plant(ctx context.Context) error {
+// createForeignObjects creates objects and items that the deployer must not change. Some of them look as if they
+// belonged to the deployer.
+func (r *run) createForeignObjects(ctx context.Context) error {
 	r.foreign = map[string]string{}
 	for name, labels := range map[string]map[string]string{
 		"nobodys": nil, "item": nil, "item-main-2": nil, "item-settings": nil, "item-2-main": {ownership.LabelItem: "00000000-0000-0000-0000-000000000001"},

@@ -26,8 +26,8 @@ type subject struct {
 	revision contract.Revision
 	// args returns the arguments of the deployer. The deployer uses the given connection to the registry.
 	args func(line) deployerlib.DeployerArgs
-	// config returns a configuration with a value. If the parameter `slow` is true, a job with this configuration does
-	// not end by itself.
+	// config returns a configuration with a value. If slow is true, a job with this configuration does not end by
+	// itself.
 	config func(ns, value string, slow bool) map[string]any
 	// objects returns the names of the ConfigMaps. If objects is nil, the deployer deploys nothing to a target, and
 	// there is no drift.
@@ -60,13 +60,13 @@ func objectNames(value string) []string {
 	return []string{"item-main", "item-side"}
 }
 
-func subjects() []*subject {
+func newSubjects() []*subject {
 	return []*subject{
-		{name: "mock", revision: contract.RevisionJobID, args: mockArgs, config: mockConfig, exports: true},
-		{name: "mock, annotations", revision: contract.RevisionAnnotation, args: mockArgs, config: mockConfig, exports: true},
+		{name: "mock", revision: contract.RevisionJobID, args: newMockArgs, config: newMockConfig, exports: true},
+		{name: "mock, annotations", revision: contract.RevisionAnnotation, args: newMockArgs, config: newMockConfig, exports: true},
 		{name: "manifest", revision: contract.RevisionJobID, args: manifestArgs, config: manifestConfig, objects: objectNames, exports: true},
-		{name: "declarative", revision: contract.RevisionJobID, args: declarativeArgs, config: ownConfig, objects: objectNames, login: true, account: true},
-		{name: "stategraph", revision: contract.RevisionJobID, args: stategraphArgs, config: ownConfig, objects: func(string) []string {
+		{name: "declarative", revision: contract.RevisionJobID, args: newDeclarativeArgs, config: newConfig, objects: objectNames, login: true, account: true},
+		{name: "stategraph", revision: contract.RevisionJobID, args: newStateGraphArgs, config: newConfig, objects: func(string) []string {
 			return []string{"item-main", "item-settings", "item-side"}
 		}, account: true},
 	}
@@ -75,9 +75,9 @@ func subjects() []*subject {
 // allowed is a policy that accepts targets on this machine.
 var allowed = targets.Policy{AllowPrivateHosts: true}
 
-func mockArgs(line) deployerlib.DeployerArgs { return mock.Args(nil) }
+func newMockArgs(line) deployerlib.DeployerArgs { return mock.Args(nil) }
 
-func mockConfig(_, value string, slow bool) map[string]any {
+func newMockConfig(_, value string, slow bool) map[string]any {
 	out := map[string]any{
 		"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
 		"export": map[string]any{"value": value},
@@ -92,8 +92,8 @@ func manifestArgs(l line) deployerlib.DeployerArgs {
 	return manifest.Args(nil, manifest.Options{Targets: allowed, WrapTransport: l.network.Transport})
 }
 
-// manifestConfig returns a configuration of the manifest deployer. If the parameter `slow` is true, the item waits for
-// a field that is never set.
+// manifestConfig returns a configuration of the manifest deployer. If slow is true, the item waits for a field that is
+// never set.
 func manifestConfig(ns, value string, slow bool) map[string]any {
 	manifests := []any{}
 	for _, name := range objectNames(value) {
@@ -122,7 +122,7 @@ type settings struct {
 	Slow  bool   `json:"slow,omitempty"`
 }
 
-func ownConfig(_, value string, slow bool) map[string]any {
+func newConfig(_, value string, slow bool) map[string]any {
 	return map[string]any{"apiVersion": "systematic.test.deployerkit.dev/v1", "kind": "Config", "value": value, "slow": slow}
 }
 
@@ -135,7 +135,7 @@ type handler struct{ line }
 
 var _ declarative.Finalizer = handler{}
 
-func declarativeArgs(l line) deployerlib.DeployerArgs {
+func newDeclarativeArgs(l line) deployerlib.DeployerArgs {
 	return declarative.Args("systematic.test.deployerkit.dev", "systematic.test.deployerkit.dev/declarative", handler{l}, declarative.Options{
 		Children:    []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "v1", Kind: "Secret"}},
 		MinInterval: 50 * time.Millisecond, Targets: allowed, WrapTransport: l.network.Transport,
@@ -151,7 +151,7 @@ func (h handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declara
 	if err := h.ensure(req.Item.Name, config.Value); err != nil {
 		return nil, err
 	}
-	response := declarative.Respond(map[string]any{"value": config.Value})
+	response := declarative.NewBuilder(map[string]any{"value": config.Value})
 	for _, name := range objectNames(config.Value) {
 		response.Add(configMap(name, config.Value))
 	}
@@ -164,7 +164,7 @@ func (h handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declara
 	if config.Slow {
 		response.Wait("it is told to be slow")
 	}
-	return response.Try(secret, err).Response()
+	return response.Try(secret, err).Build()
 }
 
 // Finalize removes the account.
@@ -172,17 +172,17 @@ func (h handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*dec
 	return nil, h.remove(req.Item.Name)
 }
 
-func stategraphArgs(l line) deployerlib.DeployerArgs {
-	graph, err := stategraph.NewGraph().
+func newStateGraphArgs(l line) deployerlib.DeployerArgs {
+	graph, err := stategraph.NewBuilder().
 		Add("account", stategraph.External(stategraph.ExternalSpec{
 			Reconcile: func(ctx context.Context) error {
 				return withSettings(ctx, func(s *settings) error { return l.ensure(itemName, s.Value) })
 			},
 			Delete: func(context.Context) error { return l.remove(itemName) },
 		})).
-		Add("settings", stategraph.Versioned(body("item-settings-"))).
-		Add("main", stategraph.Object(body("item-main"), stategraph.ReadyWhen(unlessInterrupted)), "account", "settings").
-		Add("side", stategraph.Object(body("item-side")), "settings").
+		Add("settings", stategraph.Versioned(newConfigMapFunc("item-settings-"))).
+		Add("main", stategraph.Object(newConfigMapFunc("item-main"), stategraph.ReadyWhen(checkReady)), "account", "settings").
+		Add("side", stategraph.Object(newConfigMapFunc("item-side")), "settings").
 		Build()
 	if err != nil {
 		panic(fmt.Sprintf("the graph of the test: %v", err))
@@ -202,9 +202,9 @@ func withSettings(ctx context.Context, use func(*settings) error) error {
 	return use(s)
 }
 
-// body returns the body of a component. It creates a ConfigMap with the value of the item. If `name` ends with a dash,
-// the library generates the rest of the name.
-func body(name string) func(context.Context) (*corev1.ConfigMap, error) {
+// newConfigMapFunc returns the body of a component. It creates a ConfigMap with the value of the item. If `name` ends
+// with a dash, the library generates the rest of the name.
+func newConfigMapFunc(name string) func(context.Context) (*corev1.ConfigMap, error) {
 	return func(ctx context.Context) (cm *corev1.ConfigMap, err error) {
 		item, err := stategraph.Item(ctx)
 		if err != nil {
@@ -222,8 +222,8 @@ func body(name string) func(context.Context) (*corev1.ConfigMap, error) {
 	}
 }
 
-// unlessInterrupted reports the ConfigMap as ready unless it contains the value of the job that the scenario
+// checkReady reports the ConfigMap as ready unless it contains the value of the job that the scenario
 // interrupts. Therefore, this job does not end by itself.
-func unlessInterrupted(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
+func checkReady(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(cm.Data["value"] != interrupted, "it is told to be slow"), nil
 }

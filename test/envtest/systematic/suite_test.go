@@ -26,7 +26,7 @@ import (
 var (
 	cp      *controlplane.ControlPlane
 	c       client.WithWatch // client that reads from the API server
-	records *chronicle
+	records *objectHistory
 )
 
 func TestSystematic(t *testing.T) {

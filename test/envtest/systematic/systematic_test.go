@@ -25,13 +25,13 @@ const (
 var _ = Describe("Systematic kills and stale reads", Ordered, ContinueOnFailure, func() {
 	var results []*result
 	AfterAll(func() { Expect(printTable(os.Stdout, results)).To(Succeed()) })
-	for _, s := range subjects() {
+	for _, s := range newSubjects() {
 		It("the item of each subject recovers from a kill at any write and from a stale read at any read: "+s.name, func(ctx SpecContext) {
 			r := &result{subject: s, begin: time.Now()}
 			results = append(results, r)
-			trials := r.survey(ctx)
+			trials := r.runWithoutFaults(ctx)
 			Expect(r.faults).To(BeEmpty(), "nothing went wrong yet")
-			r.sweep(ctx, choose(trials))
+			r.runTrials(ctx, selectTrials(trials))
 			GinkgoWriter.Printf("%s: not reached:\n%s\n", s.name, strings.Join(r.missed, "\n"))
 			Expect(r.faults).To(BeEmpty())
 			Expect(len(r.missed)).To(BeNumerically("<=", unreachable), "points that were not reached: %v", r.missed)
@@ -39,17 +39,17 @@ var _ = Describe("Systematic kills and stale reads", Ordered, ContinueOnFailure,
 	}
 })
 
-// choose returns the trials that the suite runs.
-func choose(trials []trial) []trial {
+// selectTrials returns the trials that the suite runs.
+func selectTrials(trials []trial) []trial {
 	GinkgoHelper()
 	switch v := os.Getenv("DEPLOYERKIT_SYSTEMATIC"); v {
 	case "all":
 		return trials
 	case "":
-		return sample(trials, sampled, seed)
+		return selectRandom(trials, sampled, seed)
 	default:
 		n, err := strconv.ParseUint(v, 10, 64)
 		Expect(err).NotTo(HaveOccurred(), "DEPLOYERKIT_SYSTEMATIC")
-		return sample(trials, sampled, n)
+		return selectRandom(trials, sampled, n)
 	}
 }

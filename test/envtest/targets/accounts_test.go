@@ -29,10 +29,10 @@ var secretRef = lsv1alpha1.LocalSecretReference{Name: "rotated", Key: "config"}
 
 var _ = Describe("Targets with service accounts", func() {
 	It("a self target connects to the cluster of Landscaper as the service account [H-26]", func(ctx SpecContext) {
-		account(ctx, "robot")
-		c, cfg := landscaper(ctx, "self-deployer", false)
-		p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
-		got, err := p.Get(ctx, resolved("self", `{"selfConfig":{"serviceAccount":{"name":"robot"},"expirationSeconds":600}}`))
+		createAccount(ctx, "robot")
+		c, cfg := newLandscaperClient(ctx, "self-deployer", false)
+		p, _ := newPool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
+		got, err := p.Get(ctx, newResolvedTarget("self", `{"selfConfig":{"serviceAccount":{"name":"robot"},"expirationSeconds":600}}`))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(got.Create(ctx, configMap("by-robot"))).To(Succeed())
 		review := &authenticationv1.SelfSubjectReview{}
@@ -42,9 +42,9 @@ var _ = Describe("Targets with service accounts", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("a self target without its service account causes an error that names the account", func(ctx SpecContext) {
-		c, cfg := landscaper(ctx, "missing-deployer", false)
-		p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
-		_, err := p.Get(ctx, resolved("missing", `{"selfConfig":{"serviceAccount":{"name":"nobody"}}}`))
+		c, cfg := newLandscaperClient(ctx, "missing-deployer", false)
+		p, _ := newPool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
+		_, err := p.Get(ctx, newResolvedTarget("missing", `{"selfConfig":{"serviceAccount":{"name":"nobody"}}}`))
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(err).To(MatchError(ContainSubstring("default/nobody")))
 	}, SpecTimeout(5*time.Minute))
@@ -54,13 +54,13 @@ var _ = Describe("Targets with service accounts", func() {
 		BeforeEach(func() { seen = newTokens() })
 
 		It("the client sends a token for the configured audience", func(ctx SpecContext) {
-			account(ctx, "oidc-robot")
-			c, _ := landscaper(ctx, "oidc-deployer", true)
-			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
-			_, err := p.Get(ctx, resolved("oidc", seen.config("oidc-robot", "far-away")))
+			createAccount(ctx, "oidc-robot")
+			c, _ := newLandscaperClient(ctx, "oidc-deployer", true)
+			p, _ := newPool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
+			_, err := p.Get(ctx, newResolvedTarget("oidc", seen.config("oidc-robot", "far-away")))
 			Expect(err).To(HaveOccurred(), "the server answers nothing useful")
-			Expect(seen.audiences()).To(HaveEach(ConsistOf("far-away")))
-			Expect(seen.audiences()).NotTo(BeEmpty())
+			Expect(seen.listAudiences()).To(HaveEach(ConsistOf("far-away")))
+			Expect(seen.listAudiences()).NotTo(BeEmpty())
 			By("reviewing the token in the cluster of Landscaper, which rejects it")
 			review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: seen.all()[0]}}
 			Expect(admin.Create(ctx, review)).To(Succeed())
@@ -68,13 +68,13 @@ var _ = Describe("Targets with service accounts", func() {
 		}, SpecTimeout(5*time.Minute))
 
 		It("the client sends no token that the cluster of Landscaper accepts", func(ctx SpecContext) {
-			sa := account(ctx, "deputy")
-			own := audiencesOf(tokenOf(ctx, sa))
+			sa := createAccount(ctx, "deputy")
+			own := parseAudiences(tokenOf(ctx, sa))
 			Expect(own).NotTo(BeEmpty())
-			c, _ := landscaper(ctx, "deputy-deployer", true)
-			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
+			c, _ := newLandscaperClient(ctx, "deputy-deployer", true)
+			p, _ := newPool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
 			for i, audiences := range [][]string{own, append([]string{"far-away"}, own...)} {
-				_, err := p.Get(ctx, resolved(fmt.Sprintf("deputy-%d", i), seen.config("deputy", audiences...)))
+				_, err := p.Get(ctx, newResolvedTarget(fmt.Sprintf("deputy-%d", i), seen.config("deputy", audiences...)))
 				fault, ok := errors.AsType[*targets.ConfigError](err)
 				Expect(ok).To(BeTrue(), "the error is %v", err)
 				Expect(fault.Field).To(Equal("oidcConfig.audience"))
@@ -83,23 +83,23 @@ var _ = Describe("Targets with service accounts", func() {
 		}, SpecTimeout(5*time.Minute))
 
 		It("the client sends no token if it cannot check the audiences", func(ctx SpecContext) {
-			account(ctx, "unknown")
-			c, _ := landscaper(ctx, "unknown-deployer", false)
-			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
-			_, err := p.Get(ctx, resolved("unknown", seen.config("unknown", "far-away")))
+			createAccount(ctx, "unknown")
+			c, _ := newLandscaperClient(ctx, "unknown-deployer", false)
+			p, _ := newPool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
+			_, err := p.Get(ctx, newResolvedTarget("unknown", seen.config("unknown", "far-away")))
 			Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 			Expect(seen.all()).To(BeEmpty())
 		}, SpecTimeout(5*time.Minute))
 	})
 
 	It("the client discovers all kinds with one discovery", func(ctx SpecContext) {
-		p, w := pool(targets.PoolOptions{})
-		c, err := p.Get(ctx, resolved("kinds", content(tokenOf(ctx, account(ctx, "kinds")), "")))
+		p, w := newPool(targets.PoolOptions{})
+		c, err := p.Get(ctx, newResolvedTarget("kinds", content(tokenOf(ctx, createAccount(ctx, "kinds")), "")))
 		Expect(err).NotTo(HaveOccurred())
 		known, err := c.RESTMapper().RESTMapping(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), "v1alpha1")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(known.Resource.Resource).To(Equal("deployitems"))
-		Expect(w.count(isDiscovery)).To(Equal(2))
+		Expect(w.sumRequests(isDiscovery)).To(Equal(2))
 		Expect(client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "none"}, &corev1.ConfigMap{}))).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 })
@@ -129,10 +129,10 @@ func (s *tokens) all() []string {
 	return append([]string{}, s.got...)
 }
 
-func (s *tokens) audiences() [][]string {
+func (s *tokens) listAudiences() [][]string {
 	var out [][]string
 	for _, token := range s.all() {
-		out = append(out, audiencesOf(token))
+		out = append(out, parseAudiences(token))
 	}
 	return out
 }
@@ -145,8 +145,8 @@ func (s *tokens) config(account string, audiences ...string) string {
 		s.server.URL, base64.StdEncoding.EncodeToString(cert), account, list)
 }
 
-// audiencesOf returns the audiences in a token. It does not verify the token.
-func audiencesOf(token string) []string {
+// parseAudiences returns the audiences in a token. It does not verify the token.
+func parseAudiences(token string) []string {
 	parts := strings.Split(token, ".")
 	ExpectWithOffset(1, parts).To(HaveLen(3))
 	claims, err := base64.RawURLEncoding.DecodeString(parts[1])

@@ -27,12 +27,12 @@ import (
 
 var _ = Describe("Pool of targets", func() {
 	It("serves 1000 items on 10 targets with 10 clients and 10 discoveries", func(ctx SpecContext) {
-		contents := contentsOf(ctx, "many", 10)
-		p, w := pool(targets.PoolOptions{})
+		contents := createContents(ctx, "many", 10)
+		p, w := newPool(targets.PoolOptions{})
 		clients := map[*targets.Client]bool{}
 		var mu sync.Mutex
 		each(ctx, 1000, 16, func(i int) error {
-			c, err := p.Get(ctx, resolved(fmt.Sprintf("many-%d", i%10), contents[i%10]))
+			c, err := p.Get(ctx, newResolvedTarget(fmt.Sprintf("many-%d", i%10), contents[i%10]))
 			if err != nil {
 				return err
 			}
@@ -42,22 +42,22 @@ var _ = Describe("Pool of targets", func() {
 			return c.Create(ctx, configMap(fmt.Sprintf("item-%d", i)))
 		})
 		Expect(clients).To(HaveLen(10))
-		Expect(w.count(is("/api"))).To(Equal(10))
-		Expect(w.count(is("/apis"))).To(Equal(10))
-		Expect(w.count(isDiscovery)).To(Equal(20), "a discovery is one request to /api and one to /apis")
-		Expect(w.count(is("/api/v1/namespaces/default/configmaps"))).To(Equal(1000))
+		Expect(w.sumRequests(is("/api"))).To(Equal(10))
+		Expect(w.sumRequests(is("/apis"))).To(Equal(10))
+		Expect(w.sumRequests(isDiscovery)).To(Equal(20), "a discovery is one request to /api and one to /apis")
+		Expect(w.sumRequests(is("/api/v1/namespaces/default/configmaps"))).To(Equal(1000))
 	}, SpecTimeout(8*time.Minute))
 
-	for name, url := range map[string]func() string{"refuses connections": deadPort, "never responds": silentPort} {
+	for name, url := range map[string]func() string{"refuses connections": newClosedPort, "never responds": newSilentPort} {
 		suffix, _, _ := strings.Cut(name, " ")
 		It("is not slowed down by a target that "+name, func(ctx SpecContext) {
 			const items, workers = 400, 8
-			contents := contentsOf(ctx, "beside-"+suffix, 9)
-			dead := content(tokenOf(ctx, account(ctx, "dead-"+suffix)), url())
-			alone, _ := pool(targets.PoolOptions{GetTimeout: time.Second})
-			together, w := pool(targets.PoolOptions{GetTimeout: time.Second})
+			contents := createContents(ctx, "beside-"+suffix, 9)
+			dead := content(tokenOf(ctx, createAccount(ctx, "dead-"+suffix)), url())
+			alone, _ := newPool(targets.PoolOptions{GetTimeout: time.Second})
+			together, w := newPool(targets.PoolOptions{GetTimeout: time.Second})
 			use := func(p *targets.Pool, i int) error {
-				c, err := p.Get(ctx, resolved(fmt.Sprintf("beside-%d", i%9), contents[i%9]))
+				c, err := p.Get(ctx, newResolvedTarget(fmt.Sprintf("beside-%d", i%9), contents[i%9]))
 				if err != nil {
 					return err
 				}
@@ -73,7 +73,7 @@ var _ = Describe("Pool of targets", func() {
 					return use(together, i/2)
 				}
 				start := time.Now()
-				_, err := together.Get(ctx, resolved("dead", dead))
+				_, err := together.Get(ctx, newResolvedTarget("dead", dead))
 				mu.Lock()
 				slowest = max(slowest, time.Since(start))
 				mu.Unlock()
@@ -83,23 +83,23 @@ var _ = Describe("Pool of targets", func() {
 				return nil
 			})
 			GinkgoWriter.Printf("%d items alone: %s; beside as many on a dead target: %s, of which the slowest waited %s\n", items, without, with, slowest)
-			Expect(slowest).To(BeNumerically("<", testtime.Stretch(3*time.Second)))
-			Expect(with).To(BeNumerically("<", 2*without+testtime.Stretch(3*time.Second)), "all workers together wait for the dead target once, for a second")
-			Expect(w.count(isDiscovery)).To(BeNumerically("<", 9*2+10))
+			Expect(slowest).To(BeNumerically("<", testtime.ScaleTimeout(3*time.Second)))
+			Expect(with).To(BeNumerically("<", 2*without+testtime.ScaleTimeout(3*time.Second)), "all workers together wait for the dead target once, for a second")
+			Expect(w.sumRequests(isDiscovery)).To(BeNumerically("<", 9*2+10))
 		}, SpecTimeout(8*time.Minute))
 	}
 
 	It("uses new credentials without a new client", func(ctx SpecContext) {
-		first, second := account(ctx, "rotated-1"), account(ctx, "rotated-2")
+		first, second := createAccount(ctx, "rotated-1"), createAccount(ctx, "rotated-2")
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rotated"},
 			StringData: map[string]string{"config": content(tokenOf(ctx, first), "")},
 		}
 		Expect(admin.Create(ctx, secret)).To(Succeed())
 		r := targets.NewResolver(admin, clock.RealClock{}, time.Hour)
-		p, w := pool(targets.PoolOptions{Resolver: r})
+		p, w := newPool(targets.PoolOptions{Resolver: r})
 		get := func() *targets.Client {
-			target := inline("rotated", "null")
+			target := newTarget("rotated", "null")
 			target.Spec.SecretRef = &secretRef
 			found, err := r.Resolve(ctx, target)
 			Expect(err).NotTo(HaveOccurred())
@@ -121,15 +121,15 @@ var _ = Describe("Pool of targets", func() {
 			WithContext(ctx).WithTimeout(30 * time.Second).Should(BeTrue())
 		Expect(get()).To(BeIdenticalTo(c), "after the rejected request, the Secret is read again before its cache entry expires")
 		Expect(client.IgnoreNotFound(c.Get(ctx, key, &corev1.ConfigMap{}))).To(Succeed())
-		Expect(w.count(is("/api"))).To(Equal(1))
+		Expect(w.sumRequests(is("/api"))).To(Equal(1))
 	}, SpecTimeout(5*time.Minute))
 })
 
-// contentsOf creates n service accounts, and returns the content of a Target for each of them.
-func contentsOf(ctx context.Context, prefix string, n int) []string {
+// createContents creates n service accounts, and returns the content of a Target for each of them.
+func createContents(ctx context.Context, prefix string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = content(tokenOf(ctx, account(ctx, fmt.Sprintf("%s-%d", prefix, i))), "")
+		out[i] = content(tokenOf(ctx, createAccount(ctx, fmt.Sprintf("%s-%d", prefix, i))), "")
 	}
 	return out
 }
@@ -138,8 +138,7 @@ func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// The function `each` calls f with the numbers 0 to n-1 in the given number of goroutines, and returns the elapsed
-// time.
+// each calls f with the numbers 0 to n-1 in the given number of goroutines, and returns the elapsed time.
 func each(ctx context.Context, n, workers int, f func(int) error) time.Duration {
 	start := time.Now()
 	next := make(chan int)
@@ -166,14 +165,14 @@ func each(ctx context.Context, n, workers int, f func(int) error) time.Duration 
 	return time.Since(start)
 }
 
-func deadPort() string {
+func newClosedPort() string {
 	listener := listen()
 	Expect(listener.Close()).To(Succeed())
 	return "https://" + listener.Addr().String()
 }
 
-// silentPort returns the address of a server that accepts connections and never responds.
-func silentPort() string {
+// newSilentPort returns the address of a server that accepts connections and never responds.
+func newSilentPort() string {
 	listener := listen()
 	var open []io.Closer
 	ended := make(chan struct{})

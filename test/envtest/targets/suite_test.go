@@ -47,11 +47,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	admin = world.NewClient(GinkgoTB(), cp.Config)
 })
 
-// account creates a service account that has all rights for ConfigMaps in the namespace.
-func account(ctx context.Context, name string) *corev1.ServiceAccount {
+// createAccount creates a service account that has all rights for ConfigMaps in the namespace.
+func createAccount(ctx context.Context, name string) *corev1.ServiceAccount {
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	ExpectWithOffset(1, admin.Create(ctx, sa)).To(Succeed())
-	world.Grant(ctx, cp.Config, "system:serviceaccount:"+namespace+":"+name, namespace,
+	world.GrantRules(ctx, cp.Config, "system:serviceaccount:"+namespace+":"+name, namespace,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 	return sa
 }
@@ -62,7 +62,7 @@ func tokenOf(ctx context.Context, sa *corev1.ServiceAccount, audiences ...string
 	return request.Status.Token
 }
 
-func ca() string { return base64.StdEncoding.EncodeToString(cp.Config.CAData) }
+func encodeCA() string { return base64.StdEncoding.EncodeToString(cp.Config.CAData) }
 
 // content returns the content of a Target: a kubeconfig for the given server. If `server` is empty, the kubeconfig is
 // for the API server of the suite.
@@ -71,31 +71,31 @@ func content(token, server string) string {
 		server = cp.Config.Host
 	}
 	kubeconfig := fmt.Sprintf(`{"current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-"clusters":[{"name":"x","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"x","user":{"token":%q}}]}`, server, ca(), token)
+"clusters":[{"name":"x","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"x","user":{"token":%q}}]}`, server, encodeCA(), token)
 	text, err := json.Marshal(map[string]string{"kubeconfig": kubeconfig})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	return string(text)
 }
 
-func inline(name, content string) *lsv1alpha1.Target {
+func newTarget(name, content string) *lsv1alpha1.Target {
 	return &lsv1alpha1.Target{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
 		Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType, Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(content))},
 	}
 }
 
-func resolved(name, content string) *lsv1alpha1.ResolvedTarget {
-	return lsv1alpha1.NewResolvedTarget(inline(name, content))
+func newResolvedTarget(name, content string) *lsv1alpha1.ResolvedTarget {
+	return lsv1alpha1.NewResolvedTarget(newTarget(name, content))
 }
 
-// wire is a transport that records the requests to targets.
-type wire struct {
+// requestCounter is a transport that records the requests to targets.
+type requestCounter struct {
 	mu       sync.Mutex
 	requests map[string]int // number of requests by path
 }
 
-func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
-	return tripper(func(req *http.Request) (*http.Response, error) {
+func (w *requestCounter) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripperFunc(func(req *http.Request) (*http.Response, error) {
 		w.mu.Lock()
 		w.requests[req.URL.Path]++
 		w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (w *wire) count(matches func(path string) bool) int {
+func (w *requestCounter) sumRequests(matches func(path string) bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	total := 0
@@ -121,13 +121,13 @@ func isDiscovery(path string) bool {
 	return path == "/api" || path == "/apis" || strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") <= 3 || path == "/api/v1"
 }
 
-type tripper func(*http.Request) (*http.Response, error)
+type roundTripperFunc func(*http.Request) (*http.Response, error)
 
-func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (f roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// pool returns a pool that accepts targets on this machine.
-func pool(o targets.PoolOptions) (*targets.Pool, *wire) {
-	w := &wire{requests: map[string]int{}}
+// newPool returns a pool that accepts targets on this machine.
+func newPool(o targets.PoolOptions) (*targets.Pool, *requestCounter) {
+	w := &requestCounter{requests: map[string]int{}}
 	o.Policy.AllowPrivateHosts = true
 	o.WrapTransport = w.wrap
 	o.Scheme = admin.Scheme()
@@ -139,14 +139,15 @@ func pool(o targets.PoolOptions) (*targets.Pool, *wire) {
 	return p, w
 }
 
-// landscaper returns a client and a config for a user. This user has only the rights that docs/targets.md lists.
-func landscaper(ctx context.Context, name string, reviews bool) (client.Client, *rest.Config) {
+// newLandscaperClient returns a client and a config for a user. This user has only the rights that docs/targets.md
+// lists.
+func newLandscaperClient(ctx context.Context, name string, reviews bool) (client.Client, *rest.Config) {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}
 	if reviews {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}})
 	}
-	world.Grant(ctx, cp.Config, name, "", rules...)
-	cfg, err := cp.User(name)
+	world.GrantRules(ctx, cp.Config, name, "", rules...)
+	cfg, err := cp.AddUser(name)
 	Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(cfg, client.Options{Scheme: admin.Scheme()})
 	Expect(err).NotTo(HaveOccurred())

@@ -129,7 +129,7 @@ func (s *bed) run(side string, start func(kubeconfig string) []func() error) []s
 	runner := &scenario.Runner{ControlPlane: s.cp, Audit: s.audit, Deployer: side}
 	config, err := runner.CreateUser()
 	s.check(err)
-	kubeconfig, err := faultnet.Kubeconfig(config)
+	kubeconfig, err := faultnet.EncodeKubeconfig(config)
 	s.check(err)
 	path := filepath.Join(s.dir, side+".kubeconfig")
 	s.check(os.WriteFile(path, kubeconfig, 0o600))

@@ -45,7 +45,7 @@ func NewAudit(dir string) (*Audit, map[string][]string, error) {
 
 // CreateUser creates an administrator whose requests are counted, and returns a config for that user.
 func (a *Audit) CreateUser(cp *controlplane.ControlPlane, name string) (*rest.Config, error) {
-	return cp.User(name, "system:masters", auditGroup)
+	return cp.AddUser(name, "system:masters", auditGroup)
 }
 
 // Request is a completed request. A watch is complete when it ends.

@@ -176,7 +176,7 @@ func withExport(key, jsonPath, kind, name string) option {
 	}}})
 }
 
-// newConfigMap returns a ConfigMap. The parameter `pairs` contains alternating keys and values.
+// newConfigMap returns a ConfigMap with the data in pairs, which contains alternating keys and values.
 func newConfigMap(name string, pairs ...string) object {
 	data := object{}
 	for i := 0; i < len(pairs); i += 2 {

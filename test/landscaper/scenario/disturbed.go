@@ -25,14 +25,14 @@ func NewDisturbed(name string, disturb func(ctx context.Context) error) Scenario
 	return Scenario{Name: name, Waits: true, Steps: []steps.Step{
 		createTarget("cluster"), apply("it", b), expectProgress("waits"), requireObject("Deployment", "app"),
 		storeUID("Deployment", "app"), storeUID("ConfigMap", "before"),
-		call(name, disturb), expectSuccess("it"),
+		doCall(name, disturb), expectSuccess("it"),
 		requireSame("Deployment", "app"), requireSame("ConfigMap", "before"), requireOrder("before", "waits", "after"),
-		uninstall("it"), expectNoObject("Deployment", "app"), expectNoObject("ConfigMap", "before"),
+		deleteAndWait("it"), expectNoObject("Deployment", "app"), expectNoObject("ConfigMap", "before"),
 	}}
 }
 
-// call calls a function of the test.
-func call(name string, f func(ctx context.Context) error) steps.Step {
+// doCall calls a function of the test.
+func doCall(name string, f func(ctx context.Context) error) steps.Step {
 	return steps.Do(name, func(ctx context.Context, _ *steps.Env) error { return f(ctx) })
 }
 
@@ -52,13 +52,13 @@ func NewMigration(toOther, back func(ctx context.Context) error) Scenario {
 		// does not create the Secret again.
 		install("it", newMigrated(newConfigMap("kept", "a", "0"), newTokenSecret("account", "token")[0])),
 		install("it", newMigratedState("1", newConfigMap("first"), newConfigMap("also"))), steps.All(storeUIDs...), expectData("a", "1"),
-		call("replace the deployer", toOther), reconcile("it"), nothingLost, requireObject("ConfigMap", "first"), expectData("a", "1"),
+		doCall("replace the deployer", toOther), reconcile("it"), nothingLost, requireObject("ConfigMap", "first"), expectData("a", "1"),
 		install("it", newMigratedState("2", newConfigMap("also"), newConfigMap("second"))), nothingLost, expectValue("kept", "a", "2"),
 		requireObject("ConfigMap", "second"), expectNoObject("ConfigMap", "first"), expectData("a", "2"),
-		call("restore the deployer", back), reconcile("it"), nothingLost, requireObject("ConfigMap", "second"), expectData("a", "2"),
+		doCall("restore the deployer", back), reconcile("it"), nothingLost, requireObject("ConfigMap", "second"), expectData("a", "2"),
 		install("it", newMigratedState("3", newConfigMap("third"))), nothingLost, expectValue("kept", "a", "3"),
 		requireObject("ConfigMap", "third"), expectNoObject("ConfigMap", "second"), expectNoObject("ConfigMap", "also"),
-		uninstall("it"), expectNoObject("ConfigMap", "kept"), expectNoObject("Service", "app"), expectNoObject("Deployment", "app"), expectNoObject("Secret", "token"),
+		deleteAndWait("it"), expectNoObject("ConfigMap", "kept"), expectNoObject("Service", "app"), expectNoObject("Deployment", "app"), expectNoObject("Secret", "token"),
 	}}
 }
 
@@ -92,7 +92,7 @@ func NewRedis() Scenario {
 		apply("it", newSessions("")), expectFailure("it", failed), expectError("sessions", "spec.config.version"),
 		install("it", newSessions("8.0")), expectOwned("Deployment", 1), expectOwned("Secret", 1),
 		install("it", newSessions("8.2")), expectOwned("Deployment", 1), reconcile("it"),
-		uninstall("it"), expectOwned("Deployment", 0), expectOwned("Secret", 0), expectOwned("Service", 0),
+		deleteAndWait("it"), expectOwned("Deployment", 0), expectOwned("Secret", 0), expectOwned("Service", 0),
 	}}
 }
 
@@ -110,7 +110,7 @@ func NewGalera() Scenario {
 		createTarget("cluster"),
 		apply("it", newCluster(2)), issueCertificate, expectFailure("it", failed), expectError("galera", "must be odd"),
 		install("it", newCluster(3)), expectOwned("StatefulSet", 1), expectOwned("Deployment", 1), requireOrder("galera", "after"), reconcile("it"),
-		uninstall("it"), expectOwned("StatefulSet", 0), expectOwned("Deployment", 0), expectOwned("Service", 0),
+		deleteAndWait("it"), expectOwned("StatefulSet", 0), expectOwned("Deployment", 0), expectOwned("Service", 0),
 	}}
 }
 

@@ -20,21 +20,21 @@ func listUpdateScenarios() []Scenario {
 				storeUID("ConfigMap", "kept"),
 				install("it", newBlueprint(newManifestItem("app", []object{newConfigMap("kept", "a", "2"), newConfigMap("added", "c", "1")}))),
 				expectValue("kept", "a", "2"), requireSame("ConfigMap", "kept"), expectValue("added", "c", "1"), expectNoObject("ConfigMap", "dropped"),
-				uninstall("it"), expectNoObject("ConfigMap", "kept"),
+				deleteAndWait("it"), expectNoObject("ConfigMap", "kept"),
 			},
 		},
 		{
 			Name: "a reconcile without a change keeps the objects",
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newApp("1")), storeUID("ConfigMap", "app"),
-				reconcile("it"), reconcile("it"), requireSame("ConfigMap", "app"), uninstall("it"),
+				reconcile("it"), reconcile("it"), requireSame("ConfigMap", "app"), deleteAndWait("it"),
 			},
 		},
 		{
 			Name: "updateOnChangeOnly skips a job without a change",
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newApp("1", withUpdateOnChangeOnly)), editConfigMap, reconcile("it"),
-				install("it", newApp("2", withUpdateOnChangeOnly)), expectValue("app", "a", "2"), uninstall("it"),
+				install("it", newApp("2", withUpdateOnChangeOnly)), expectValue("app", "a", "2"), deleteAndWait("it"),
 			},
 		},
 	}
@@ -48,7 +48,7 @@ func listMoveScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newChain()),
 				install("it", newBlueprint(newManifestItem("first", []object{newConfigMap("first", "a", "1")}))),
-				expectNoObject("ConfigMap", "third"), expectValue("first", "a", "1"), uninstall("it"),
+				expectNoObject("ConfigMap", "third"), expectValue("first", "a", "1"), deleteAndWait("it"),
 			},
 		},
 		{
@@ -58,13 +58,13 @@ func listMoveScenarios() []Scenario {
 				install("it", newTwoItems([]object{newConfigMap("one"), newConfigMap("moved", "a", "1")}, []object{newConfigMap("two")})),
 				install("it", newTwoItems([]object{newConfigMap("one")}, []object{newConfigMap("two")})), expectNoObject("ConfigMap", "moved"),
 				install("it", newTwoItems([]object{newConfigMap("one")}, []object{newConfigMap("two"), newConfigMap("moved", "a", "1")})),
-				expectValue("moved", "a", "1"), uninstall("it"), expectNoObject("ConfigMap", "moved"),
+				expectValue("moved", "a", "1"), deleteAndWait("it"), expectNoObject("ConfigMap", "moved"),
 			},
 		},
 		{
 			Name: "the next job restores an object that was edited by hand",
 			Steps: []steps.Step{
-				createTarget("cluster"), install("it", newApp("1")), editConfigMap, reconcile("it"), expectValue("app", "a", "1"), uninstall("it"),
+				createTarget("cluster"), install("it", newApp("1")), editConfigMap, reconcile("it"), expectValue("app", "a", "1"), deleteAndWait("it"),
 			},
 		},
 	}
@@ -80,7 +80,7 @@ func listSharingScenarios() []Scenario {
 			apply("it", newBlueprint(newManifestItem("a", one))),
 			// A deployer that does not support shared objects may have deleted the Namespace. In that case, the next job
 			// creates it again.
-			reconcile("it"), uninstall("it"),
+			reconcile("it"), deleteAndWait("it"),
 		},
 	}}
 }
@@ -95,13 +95,13 @@ func listPreservationScenarios() []Scenario {
 				install("it", newApp("1"), func(in *lsv1alpha1.Installation) {
 					metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")
 				}),
-				uninstall("it"), expectValue("app", "a", "1"),
+				deleteAndWait("it"), expectValue("app", "a", "1"),
 			},
 		},
 		{
 			Name: "the policy keep keeps the objects after a deletion",
 			Steps: []steps.Step{
-				createTarget("cluster"), install("it", newApp("1", withPolicy("keep"))), uninstall("it"), expectValue("app", "a", "1"),
+				createTarget("cluster"), install("it", newApp("1", withPolicy("keep"))), deleteAndWait("it"), expectValue("app", "a", "1"),
 			},
 		},
 	}

@@ -25,21 +25,21 @@ func listRepairScenarios() []Scenario {
 			Name: "an item with an invalid configuration fails and can be repaired",
 			Steps: []steps.Step{
 				createTarget("cluster"), apply("it", newApp("1", withConfig("manifests", "no list"))), expectFailure("it", failed),
-				install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
+				install("it", newApp("1")), expectValue("app", "a", "1"), deleteAndWait("it"),
 			},
 		},
 		{
 			Name: "an item with a manifest that the API server rejects fails and can be repaired",
 			Steps: []steps.Step{
 				createTarget("cluster"), apply("it", newBlueprint(newManifestItem("app", []object{invalid}, withTimeout("8s")))), expectFailure("it", failed),
-				install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
+				install("it", newApp("1")), expectValue("app", "a", "1"), deleteAndWait("it"),
 			},
 		},
 		{
 			Name: "a failed item stops the items that depend on it", Waits: true,
 			Steps: []steps.Step{
 				createTarget("cluster"), apply("it", newDependent("Failed")), expectFailure("it", failed), expectNoObject("ConfigMap", "after"),
-				install("it", newDependent("Succeeded")), requireObject("ConfigMap", "after"), uninstall("it"),
+				install("it", newDependent("Succeeded")), requireObject("ConfigMap", "after"), deleteAndWait("it"),
 			},
 		},
 	}
@@ -55,7 +55,7 @@ func listEndScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("cluster"), apply("it", newWorkload(newDeployment(1, "unready"), withTimeout("6s"))), expectFailure("it", failed),
 				steps.ExpectItem("app", "fails with ERR_TIMEOUT", steps.ItemFails(lsv1alpha1.Error{Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorTimeout}})),
-				install("it", newWorkload(newDeployment(0), withTimeout("60s"))), uninstall("it"), expectNoObject("Deployment", "app"),
+				install("it", newWorkload(newDeployment(0), withTimeout("60s"))), deleteAndWait("it"), expectNoObject("Deployment", "app"),
 			},
 		},
 		{
@@ -70,7 +70,7 @@ func listEndScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("cluster"), apply("it", newWorkload(newDeployment(1, "unready"))), expectProgress("app"), requireObject("Deployment", "app"),
 				requestOperation("it", lsv1alpha1.InterruptOperation), expectFailure("it", failed),
-				install("it", newWorkload(newDeployment(0))), uninstall("it"), expectNoObject("Deployment", "app"),
+				install("it", newWorkload(newDeployment(0))), deleteAndWait("it"), expectNoObject("Deployment", "app"),
 			},
 		},
 	}

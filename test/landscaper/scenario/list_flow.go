@@ -31,7 +31,7 @@ func listOrderScenarios() []Scenario {
 			Name: "an Installation is deployed and deleted",
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newApp("1")), expectValue("app", "a", "1"),
-				uninstall("it"), expectNoObject("ConfigMap", "app"),
+				deleteAndWait("it"), expectNoObject("ConfigMap", "app"),
 			},
 		},
 		{
@@ -53,7 +53,7 @@ func listDataScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("cluster"), install("provider", newAddressExporter()), install("consumer", newImporter("address")),
 				expectValue("app", "value", "db.example.com:5432"),
-				uninstall("consumer"), uninstall("provider"), expectNoObject("ConfigMap", "settings"),
+				deleteAndWait("consumer"), deleteAndWait("provider"), expectNoObject("ConfigMap", "settings"),
 			},
 		},
 		{
@@ -62,7 +62,7 @@ func listDataScenarios() []Scenario {
 				createTarget("cluster"),
 				install("provider", newExporter("one")), install("consumer", newImporter("value")), expectValue("app", "value", "one"),
 				install("provider", newExporter("two")), reconcile("consumer"), expectValue("app", "value", "two"),
-				uninstall("consumer"), uninstall("provider"),
+				deleteAndWait("consumer"), deleteAndWait("provider"),
 			},
 		},
 		{
@@ -70,7 +70,7 @@ func listDataScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("cluster"), createDataObject("base", "seed"), install("it", newParent()),
 				expectValue("sub-one", "value", "seed"), expectValue("sub-two", "value", "seed-x"),
-				uninstall("it"), expectNoObject("ConfigMap", "sub-one"), expectNoObject("ConfigMap", "sub-two"),
+				deleteAndWait("it"), expectNoObject("ConfigMap", "sub-one"), expectNoObject("ConfigMap", "sub-two"),
 			},
 		},
 	}
@@ -175,7 +175,7 @@ func checkDeletionOrder(items []lsv1alpha1.DeployItem, order []string) error {
 	}
 	for i, name := range order[1:] {
 		if exists[order[i]] && !exists[name] {
-			return steps.Final(fmt.Errorf("item %s was deleted before item %s", name, order[i]))
+			return steps.NewFinalError(fmt.Errorf("item %s was deleted before item %s", name, order[i]))
 		}
 	}
 	if len(exists) > 0 {

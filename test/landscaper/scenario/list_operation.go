@@ -20,14 +20,14 @@ func listOperationScenarios() []Scenario {
 			Name: "an automatic reconcile by Landscaper restores an object that was edited by hand",
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newApp("1"), withAutomaticReconcile(3*time.Second)),
-				editConfigMap, expectValue("app", "a", "1"), uninstall("it"),
+				editConfigMap, expectValue("app", "a", "1"), deleteAndWait("it"),
 			},
 		},
 		{
 			Name: "a continuous reconcile restores an object that was edited by hand", Waits: true,
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newApp("1", withConfig("continuousReconcile", object{"every": "3s"}))),
-				editConfigMap, expectValue("app", "a", "1"), uninstall("it"),
+				editConfigMap, expectValue("app", "a", "1"), deleteAndWait("it"),
 			},
 		},
 	}
@@ -40,7 +40,7 @@ func newItemOperationScenario(operation lsv1alpha1.Operation, waits bool) Scenar
 		Steps: []steps.Step{
 			createTarget("cluster"), install("it", newApp("1")), editConfigMap,
 			requestItemOperation("app", operation), expectValue("app", "a", "1"),
-			steps.ExpectItem("app", "succeeds and has no operation left", hasCompleted), uninstall("it"),
+			steps.ExpectItem("app", "succeeds and has no operation left", hasCompleted), deleteAndWait("it"),
 		},
 	}
 }

@@ -14,7 +14,7 @@ func listTargetScenarios() []Scenario {
 		{
 			Name: "a Target refers to a Secret",
 			Steps: []steps.Step{
-				createSecretTarget("cluster"), install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
+				createSecretTarget("cluster"), install("it", newApp("1")), expectValue("app", "a", "1"), deleteAndWait("it"),
 			},
 		},
 		{
@@ -22,7 +22,7 @@ func listTargetScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("blue"), createTarget("green"),
 				install("it", newTargetListBlueprint(), withTargetImport(lsv1alpha1.TargetImport{Targets: []string{"blue", "green"}})),
-				requireObject("ConfigMap", "app-0"), requireObject("ConfigMap", "app-1"), uninstall("it"),
+				requireObject("ConfigMap", "app-0"), requireObject("ConfigMap", "app-1"), deleteAndWait("it"),
 			},
 		},
 		{
@@ -30,7 +30,7 @@ func listTargetScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("blue"), createTarget("green"),
 				install("it", newTargetMapBlueprint(), withTargetImport(lsv1alpha1.TargetImport{TargetMap: map[string]string{"b": "blue", "g": "green"}})),
-				requireObject("ConfigMap", "one"), requireObject("ConfigMap", "two"), uninstall("it"),
+				requireObject("ConfigMap", "one"), requireObject("ConfigMap", "two"), deleteAndWait("it"),
 			},
 		},
 	}
@@ -79,13 +79,13 @@ func listMissingTargetScenarios() []Scenario {
 			Steps: []steps.Step{
 				apply("it", blueprint{items: []object{newManifestItem("app", []object{newConfigMap("app")}, withTimeout("6s"), withoutTarget)}}),
 				expectFailure("it", failed),
-				createTarget("cluster"), install("it", newApp("1")), expectValue("app", "a", "1"), uninstall("it"),
+				createTarget("cluster"), install("it", newApp("1")), expectValue("app", "a", "1"), deleteAndWait("it"),
 			},
 		},
 		{
 			Name: "an Installation fails if its Target is missing, and succeeds after the Target was created",
 			Steps: []steps.Step{
-				apply("it", newApp("1")), expectFailure("it", failed), createTarget("cluster"), reconcile("it"), uninstall("it"),
+				apply("it", newApp("1")), expectFailure("it", failed), createTarget("cluster"), reconcile("it"), deleteAndWait("it"),
 			},
 		},
 		{
@@ -93,7 +93,7 @@ func listMissingTargetScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newApp("1")), storeUID("ConfigMap", "app"),
 				createSecretTarget("other"), install("it", newApp("1"), withTargetBinding("other")), requireSame("ConfigMap", "app"),
-				uninstall("it"), expectNoObject("ConfigMap", "app"),
+				deleteAndWait("it"), expectNoObject("ConfigMap", "app"),
 			},
 		},
 		{
@@ -121,14 +121,14 @@ func listContextScenarios() []Scenario {
 		{
 			Name: "an Installation uses its own Context",
 			Steps: []steps.Step{
-				createTarget("cluster"), createContext("own"), install("it", newApp("1"), withContext("own")), uninstall("it"),
+				createTarget("cluster"), createContext("own"), install("it", newApp("1"), withContext("own")), deleteAndWait("it"),
 			},
 		},
 		{
 			Name: "an Installation fails if its Context is missing, and succeeds after the Context was created",
 			Steps: []steps.Step{
 				createTarget("cluster"), apply("it", newApp("1"), withContext("own")), expectFailure("it", failed),
-				createContext("own"), install("it", newApp("1"), withContext("own")), uninstall("it"),
+				createContext("own"), install("it", newApp("1"), withContext("own")), deleteAndWait("it"),
 			},
 		},
 	}

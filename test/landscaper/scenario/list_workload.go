@@ -20,13 +20,13 @@ func listWorkloadScenarios() []Scenario {
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newWorkload(newDeployment(2, "slow"), withStrategy(strategy))), storeUID("Deployment", "app"),
 				install("it", newWorkload(newDeployment(1), withStrategy(strategy))), requireSame("Deployment", "app"),
-				uninstall("it"), expectNoObject("Deployment", "app"),
+				deleteAndWait("it"), expectNoObject("Deployment", "app"),
 			},
 		}, Scenario{
 			Name: "an item exports a token of a controller, with the strategy " + strategy, Waits: true,
 			Steps: []steps.Step{
 				createTarget("cluster"), install("it", newTokenExporter(strategy)), expectToken("token"), reconcile("it"), expectToken("token"),
-				uninstall("it"), expectNoObject("Secret", "token"),
+				deleteAndWait("it"), expectNoObject("Secret", "token"),
 			},
 		})
 	}
@@ -37,7 +37,7 @@ func listWorkloadScenarios() []Scenario {
 	}}})
 	return append(scenarios, Scenario{
 		Name: "a custom readiness check waits for a controller", Waits: true,
-		Steps: []steps.Step{createTarget("cluster"), install("it", newWorkload(newDeployment(1, "slow"), available)), uninstall("it")},
+		Steps: []steps.Step{createTarget("cluster"), install("it", newWorkload(newDeployment(1, "slow"), available)), deleteAndWait("it")},
 	})
 }
 

@@ -94,9 +94,9 @@ func (r Results) WriteTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// Markdown returns the results as a markdown table. The last row contains the sums over the scenarios that succeed both
-// with Landscaper's deployers and with those of this module.
-func (r Results) Markdown() string {
+// ToMarkdown returns the results as a markdown table. The last row contains the sums over the scenarios that succeed
+// both with Landscaper's deployers and with those of this module.
+func (r Results) ToMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| | theirs | s | writes of the item | calls to the target | ours | s | writes of the item | calls to the target |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")

@@ -85,7 +85,7 @@ func (r *Runner) Run(ctx context.Context, s Scenario, namespace string) (Result,
 		result.Failure = fmt.Sprintf("%v; %s", err, e.DescribeItems(ctx))
 	}
 	result.Seconds = time.Since(began).Seconds()
-	return result, r.countRequests(size, namespace, &result)
+	return result, r.setRequests(size, namespace, &result)
 }
 
 // newEnv creates the namespace of a scenario and a user for its Targets.
@@ -98,11 +98,11 @@ func (r *Runner) newEnv(ctx context.Context, namespace string) (*steps.Env, erro
 	if err != nil {
 		return nil, err
 	}
-	config, err := r.Audit.CreateUser(r.ControlPlane, targetUser(namespace))
+	config, err := r.Audit.CreateUser(r.ControlPlane, userOfTarget(namespace))
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := faultnet.Kubeconfig(config)
+	kubeconfig, err := faultnet.EncodeKubeconfig(config)
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +112,12 @@ func (r *Runner) newEnv(ctx context.Context, namespace string) (*steps.Env, erro
 	return steps.NewEnv(c, namespace, kubeconfig)
 }
 
-// targetUser returns the name of the user in the Targets of a scenario.
-func targetUser(namespace string) string { return "target-" + namespace }
+// userOfTarget returns the name of the user in the Targets of a scenario.
+func userOfTarget(namespace string) string { return "target-" + namespace }
 
-// countRequests sets the numbers of requests from the part of the audit log after the given size.
-func (r *Runner) countRequests(size int64, namespace string, result *Result) error {
-	target := targetUser(namespace)
+// setRequests sets the numbers of requests from the part of the audit log after the given size.
+func (r *Runner) setRequests(size int64, namespace string, result *Result) error {
+	target := userOfTarget(namespace)
 	requests, err := r.Audit.ListRequests(size, func(q Request) bool { return q.User.Username == target || q.User.Username == r.Deployer })
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func apply(name string, b blueprint, changes ...change) steps.Step {
 		}
 		// Landscaper may still write the Installation after its last job has ended.
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			in := e.Installation(name)
+			in := e.NewInstallation(name)
 			_, err := controllerutil.CreateOrUpdate(ctx, e, in, func() error {
 				setBlueprint(in, b)
 				for _, c := range changes {
@@ -124,7 +124,7 @@ func requestOperation(name string, operation lsv1alpha1.Operation) steps.Step {
 				return err
 			}
 		}
-		return e.Annotate(ctx, e.Installation(name), lsv1alpha1.OperationAnnotation, string(operation))
+		return e.SetAnnotation(ctx, e.NewInstallation(name), lsv1alpha1.OperationAnnotation, string(operation))
 	})
 }
 
@@ -135,7 +135,7 @@ func requestItemOperation(name string, operation lsv1alpha1.Operation) steps.Ste
 		if err != nil {
 			return err
 		}
-		return e.Annotate(ctx, di, lsv1alpha1.OperationAnnotation, string(operation))
+		return e.SetAnnotation(ctx, di, lsv1alpha1.OperationAnnotation, string(operation))
 	})
 }
 
@@ -149,8 +149,8 @@ func expectFailure(name string, phase lsv1alpha1.InstallationPhase) steps.Step {
 	return steps.Expect(fmt.Sprintf("Installation %s is %s", name, phase), steps.InstallationFails(name, phase))
 }
 
-// uninstall deletes an Installation and waits until it is gone.
-func uninstall(name string) steps.Step {
+// deleteAndWait deletes an Installation and waits until it is gone.
+func deleteAndWait(name string) steps.Step {
 	return steps.All(deleteInstallation(name), expectUninstalled(name))
 }
 
@@ -201,7 +201,7 @@ func requireOrder(names ...string) steps.Step {
 // editConfigMap changes the value "a" of the ConfigMap "app", as a user may do.
 var editConfigMap = steps.Do("edit ConfigMap app", func(ctx context.Context, e *steps.Env) error {
 	body := mustMarshal(object{"data": object{"a": "by hand"}})
-	return e.Patch(ctx, e.Object("ConfigMap", "", "app"), client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))
+	return e.Patch(ctx, e.NewObject("ConfigMap", "", "app"), client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))
 })
 
 // ownedLists contains an empty list for each kind that expectOwned accepts.

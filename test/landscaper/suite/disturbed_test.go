@@ -21,13 +21,13 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 		GinkgoHelper()
 		result, err := runner.Run(ctx, s, namespace)
 		Expect(err).NotTo(HaveOccurred())
-		reportSteps(result)
+		addReport(result)
 		Expect(result.Failure).To(BeEmpty())
 	}
 
 	It("succeeds although the deployer is killed", func(ctx SpecContext) {
 		run(ctx, scenario.NewDisturbed("the deployer is killed", func(context.Context) error {
-			kill("manifest")
+			killDeployer("manifest")
 			start("manifest", "manifest")
 			return nil
 		}), "killed")
@@ -40,19 +40,19 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 	It("succeeds with a second replica when the leader is killed", func(ctx SpecContext) {
 		start("second", "manifest")
 		DeferCleanup(func() {
-			kill("second")
+			killDeployer("second")
 			start("manifest", "manifest")
 		})
 		before := leader(ctx)
 		run(ctx, scenario.NewDisturbed("the leader is killed", func(context.Context) error {
-			kill("manifest")
+			killDeployer("manifest")
 			return nil
 		}), "replicas")
 		Expect(leader(ctx)).NotTo(Equal(before), "the second replica leads")
 	})
 
 	It("changes from Landscaper's deployer to DeployerKit and back, and no object is lost or created again", func(ctx SpecContext) {
-		kill("manifest")
+		killDeployer("manifest")
 		DeferCleanup(func() { start("manifest", "manifest") })
 		theirs, err := ls.StartDeployer(ctx, landscaper.ManifestDeployer, access)
 		Expect(err).NotTo(HaveOccurred())
@@ -61,18 +61,18 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 			if err := theirs.Stop(); err != nil {
 				return err
 			}
-			before := holder(ctx)
+			before := getLeaseHolder(ctx)
 			start("migrated", "manifest")
-			Eventually(holder, patience).WithContext(ctx).ShouldNot(BeElementOf("", before))
+			Eventually(getLeaseHolder, patience).WithContext(ctx).ShouldNot(BeElementOf("", before))
 			return nil
 		}
 		back := func(ctx context.Context) error {
-			kill("migrated")
+			killDeployer("migrated")
 			var err error
 			theirs, err = ls.StartDeployer(ctx, landscaper.ManifestDeployer, access)
 			return err
 		}
-		DeferCleanup(func() { kill("migrated") })
+		DeferCleanup(func() { killDeployer("migrated") })
 		run(ctx, scenario.NewMigration(toOurs, back), "migration")
 	})
 })
@@ -81,14 +81,14 @@ var _ = Describe("Installation during a disturbance", Ordered, ContinueOnFailure
 func leader(ctx context.Context) (id string) {
 	GinkgoHelper()
 	Eventually(func() string {
-		id = holder(ctx)
+		id = getLeaseHolder(ctx)
 		return id
 	}, patience).ShouldNot(BeEmpty())
 	return id
 }
 
-// holder returns the identity in the lease, or "" if there is none.
-func holder(ctx context.Context) string {
+// getLeaseHolder returns the identity in the lease, or "" if there is none.
+func getLeaseHolder(ctx context.Context) string {
 	list := &coordinationv1.LeaseList{}
 	if err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 		return ""

@@ -98,16 +98,16 @@ func start(name, kind string) {
 	processes[name] = session
 }
 
-// kill kills a deployer. The deployer cannot clean up.
-func kill(name string) {
+// killDeployer kills a deployer. The deployer cannot clean up.
+func killDeployer(name string) {
 	if p := processes[name]; p != nil {
 		p.Kill().Wait(patience)
 		delete(processes, name)
 	}
 }
 
-func killAll() {
+func killDeployers() {
 	for name := range processes {
-		kill(name)
+		killDeployer(name)
 	}
 }

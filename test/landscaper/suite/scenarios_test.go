@@ -25,7 +25,7 @@ type outcome struct {
 
 var _ = Describe("Scenarios of an operator", Ordered, ContinueOnFailure, func() {
 	scenarios := append(scenario.All(), scenario.NewRedis(), scenario.NewGalera())
-	limits := theirWrites()
+	limits := readLandscaperWrites()
 	outcomes := map[string]chan outcome{}
 	for _, s := range scenarios {
 		outcomes[s.Name] = make(chan outcome, 1)
@@ -52,7 +52,7 @@ var _ = Describe("Scenarios of an operator", Ordered, ContinueOnFailure, func() 
 			select {
 			case o := <-outcomes[s.Name]:
 				Expect(o.err).NotTo(HaveOccurred())
-				reportSteps(o.result)
+				addReport(o.result)
 				Expect(o.result.Failure).To(BeEmpty())
 				if limit, ok := limits[s.Name]; ok && !s.Waits {
 					Expect(o.result.ItemWrites).To(BeNumerically("<=", limit), "more writes of deploy items than with Landscaper's own deployers")
@@ -64,8 +64,8 @@ var _ = Describe("Scenarios of an operator", Ordered, ContinueOnFailure, func() 
 	}
 })
 
-// reportSteps adds the steps and the figures of a scenario to the report of the current spec.
-func reportSteps(result scenario.Result) {
+// addReport adds the steps and the figures of a scenario to the report of the current spec.
+func addReport(result scenario.Result) {
 	GinkgoHelper()
 	for _, step := range result.Steps {
 		By(step)
@@ -73,9 +73,10 @@ func reportSteps(result scenario.Result) {
 	AddReportEntry("figures", result)
 }
 
-// theirWrites returns how often Landscaper's own deployers write deploy items in each scenario. The keys are the names
-// of the scenarios. The numbers are from the recorded benchmark. Scenarios in which these deployers fail are omitted.
-func theirWrites() map[string]int {
+// readLandscaperWrites returns how often Landscaper's own deployers write deploy items in each scenario. The keys are
+// the names of the scenarios. The numbers are from the recorded benchmark. Scenarios in which these deployers fail are
+// omitted.
+func readLandscaperWrites() map[string]int {
 	results, err := scenario.ReadResults()
 	if err != nil {
 		panic(err) // specs are still being defined, so there is no spec that could fail

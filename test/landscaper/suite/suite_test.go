@@ -72,13 +72,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	runner = &scenario.Runner{ControlPlane: cp, Audit: audit, Deployer: "deployers"}
 	config, err := runner.CreateUser()
 	Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err := faultnet.Kubeconfig(config)
+	kubeconfig, err := faultnet.EncodeKubeconfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	access = filepath.Join(dir, "deployers.kubeconfig")
 	Expect(os.WriteFile(access, kubeconfig, 0o600)).To(Succeed())
 	ls = landscaper.StartLandscaper(GinkgoTB(), cp, landscaper.Options{PickupTimeout: pickup, Progress: GinkgoWriter, Logs: logFile(dir, "landscaper.log")})
 	startKubelet(ctx)
-	DeferCleanup(killAll)
+	DeferCleanup(killDeployers)
 	for _, name := range []string{"mock", "manifest", "galera", "redis", "password"} {
 		start(name, name)
 	}

@@ -85,7 +85,7 @@ var _ = Describe("Guided tour of Landscaper", Ordered, ContinueOnFailure, func()
 	var root string
 
 	BeforeAll(func(ctx SpecContext) {
-		source, err := landscaper.Source(ctx)
+		source, err := landscaper.FindSource(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		root = filepath.Join(source, "docs", "guided-tour")
 		Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: exampleNamespace}})).To(Succeed())
@@ -99,7 +99,7 @@ var _ = Describe("Guided tour of Landscaper", Ordered, ContinueOnFailure, func()
 				Expect(client.IgnoreAlreadyExists(c.Create(ctx, object))).To(Succeed())
 			}
 			in := &lsv1alpha1.Installation{}
-			Expect(yaml.Unmarshal([]byte(p.installation()), in)).To(Succeed())
+			Expect(yaml.Unmarshal([]byte(p.readInstallation()), in)).To(Succeed())
 			Expect(c.Create(ctx, in)).To(Succeed())
 			key := client.ObjectKeyFromObject(in)
 			Eventually(func(g Gomega) {
@@ -195,8 +195,8 @@ func (p *page) objects() []client.Object {
 	return out
 }
 
-// installation returns the Installation of the example with an inline blueprint.
-func (p *page) installation() string {
+// readInstallation returns the Installation of the example with an inline blueprint.
+func (p *page) readInstallation() string {
 	GinkgoHelper()
 	text := p.read("installation", "")
 	if p.blueprints == nil {
@@ -207,7 +207,7 @@ func (p *page) installation() string {
 	spec := in["spec"].(map[string]any)
 	delete(spec, "componentDescriptor")
 	name := spec["blueprint"].(map[string]any)["ref"].(map[string]any)["resourceName"].(string)
-	spec["blueprint"] = map[string]any{"inline": map[string]any{"filesystem": p.filesystem(name)}}
+	spec["blueprint"] = map[string]any{"inline": map[string]any{"filesystem": p.readFilesystem(name)}}
 	out, err := json.Marshal(in)
 	Expect(err).NotTo(HaveOccurred())
 	return string(out)
@@ -216,9 +216,9 @@ func (p *page) installation() string {
 // subBlueprint matches references to the blueprints of sub-installations.
 var subBlueprint = regexp.MustCompile(`ref: cd://(?:componentReferences/[a-z]+/)?resources/([a-z-]+)`)
 
-// filesystem returns the files of a blueprint. It replaces references to further blueprints of the example with inline
-// file systems.
-func (p *page) filesystem(name string) map[string]string {
+// readFilesystem returns the files of a blueprint. It replaces references to further blueprints of the example with
+// inline file systems.
+func (p *page) readFilesystem(name string) map[string]string {
 	GinkgoHelper()
 	dir := filepath.Join(p.dir, p.blueprints[name])
 	entries, err := os.ReadDir(dir)
@@ -228,7 +228,7 @@ func (p *page) filesystem(name string) map[string]string {
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name())) //nolint:gosec // in the module cache
 		Expect(err).NotTo(HaveOccurred())
 		out[entry.Name()] = subBlueprint.ReplaceAllStringFunc(string(text), func(ref string) string {
-			files, err := json.Marshal(p.filesystem(subBlueprint.FindStringSubmatch(ref)[1]))
+			files, err := json.Marshal(p.readFilesystem(subBlueprint.FindStringSubmatch(ref)[1]))
 			Expect(err).NotTo(HaveOccurred())
 			escaped := string(files)
 			if strings.Contains(string(text), "{{") { // the file is a template itself

@@ -47,7 +47,7 @@ func render(doc []byte) ([]byte, error) {
 	if !foundBegin || !foundEnd {
 		return nil, fmt.Errorf("the file does not contain the lines %q and %q", begin, end)
 	}
-	return slices.Concat(head, []byte(begin+"\n"+diagrams(decide.Table())+end), tail), nil
+	return slices.Concat(head, []byte(begin+"\n"+diagrams(decide.ListStates())+end), tail), nil
 }
 
 // diagrams returns a diagram and a table for each machine.
@@ -65,8 +65,8 @@ func diagrams(rows []decide.Row) string {
 	return out.String()
 }
 
-// writeMachine writes the diagram and the table of one machine. A state of another machine is shown with the name of that
-// machine.
+// writeMachine writes the diagram and the table of one machine. A state of another machine is shown with the name of
+// that machine.
 func writeMachine(out *strings.Builder, machine string, rows []decide.Row) {
 	fmt.Fprintf(out, "**%s**\n\n```mermaid\nstateDiagram-v2\n", machine)
 	for _, row := range rows {
@@ -82,7 +82,7 @@ func writeMachine(out *strings.Builder, machine string, rows []decide.Row) {
 			fmt.Fprintf(out, "  %s --> %s\n", from, to)
 		}
 	}
-	fmt.Fprint(out, "```\n\n| State | The machine |\n|---|---|\n")
+	fmt.Fprint(out, "```\n\n| State | What the machine does in this state |\n|---|---|\n")
 	for _, row := range rows {
 		_, name := split(row.State)
 		fmt.Fprintf(out, "| %s | %s |\n", name, row.Action)

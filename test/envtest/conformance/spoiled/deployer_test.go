@@ -48,8 +48,8 @@ func (d *deployer) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if di.Spec.Type != d.kind {
 		return reconcile.Result{}, nil
 	}
-	p := &pass{deployer: d, di: di, base: di.DeepCopy()}
-	ours, err := p.ours(ctx)
+	p := &reconciliation{deployer: d, di: di, base: di.DeepCopy()}
+	ours, err := p.isResponsible(ctx)
 	if err != nil || !ours {
 		return reconcile.Result{}, err
 	}
@@ -60,16 +60,16 @@ func (d *deployer) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// pass is one reconcile of an item.
-type pass struct {
+// reconciliation is one reconcile of an item.
+type reconciliation struct {
 	*deployer
 	di, base item
 	lost     bool // true if the Target of the item does not exist
 }
 
-// The method `ours` reports whether the deployer is responsible for the item. This depends on a label of the Target. If
-// the Target does not exist, the deployer is responsible if the status of the item names this deployer.
-func (p *pass) ours(ctx context.Context) (bool, error) {
+// isResponsible reports whether the deployer is responsible for the item. This depends on a label of the Target. If the
+// Target does not exist, the deployer is responsible if the status of the item names this deployer.
+func (p *reconciliation) isResponsible(ctx context.Context) (bool, error) {
 	ref := p.di.Spec.Target
 	if ref == nil {
 		return true, nil
@@ -83,46 +83,46 @@ func (p *pass) ours(ctx context.Context) (bool, error) {
 }
 
 // do performs the next action for the item. It returns the time after which the item must be reconciled again.
-func (p *pass) do(ctx context.Context) (time.Duration, error) {
-	switch op := p.operation(); {
-	case p.di.Annotations[lsv1alpha1.IgnoreAnnotation] == "true" && p.final(), p.deleting() && !contract.HasOurFinalizer(p.di):
+func (p *reconciliation) do(ctx context.Context) (time.Duration, error) {
+	switch op := p.getOperation(); {
+	case p.di.Annotations[lsv1alpha1.IgnoreAnnotation] == "true" && p.isFinal(), p.isDeleting() && !contract.HasLandscaperFinalizer(p.di):
 		return 0, nil
 	case op == contract.AbortOperation:
-		return 0, p.abort(ctx)
-	case op == lsv1alpha1.ForceReconcileOperation && p.jobs() && !p.pending():
-		return 0, p.again(ctx)
-	case op == lsv1alpha1.TestReconcileOperation && p.jobs() && !p.pending():
+		return 0, p.cancelRun(ctx)
+	case op == lsv1alpha1.ForceReconcileOperation && p.hasJobs() && !p.isPending():
+		return 0, p.reapply(ctx)
+	case op == lsv1alpha1.TestReconcileOperation && p.hasJobs() && !p.isPending():
 		p.newJob()
-	case !p.due():
+	case !p.isDue():
 		return 0, nil
-	case p.unchanged():
+	case p.isUnchanged():
 		p.fill()
-		return 0, p.end(ctx, phases.Succeeded, nil)
+		return 0, p.completeRun(ctx, phases.Succeeded, nil)
 	}
 	if p.fresh() {
 		if err := p.begin(ctx); err != nil {
 			return 0, err
 		}
 	}
-	if p.deleting() {
+	if p.isDeleting() {
 		return 0, p.delete(ctx)
 	}
-	return p.work(ctx)
+	return p.applyConfigMap(ctx)
 }
 
-// work deploys the ConfigMap of the item.
-func (p *pass) work(ctx context.Context) (time.Duration, error) {
+// applyConfigMap deploys the ConfigMap of the item.
+func (p *reconciliation) applyConfigMap(ctx context.Context) (time.Duration, error) {
 	c := configuration{}
 	if err := json.Unmarshal(p.di.Spec.Configuration.Raw, &c); err != nil {
-		return 0, p.fail(ctx, "Decode", err.Error(), lsv1alpha1.ErrorConfigurationProblem)
+		return 0, p.setFailed(ctx, "Decode", err.Error(), lsv1alpha1.ErrorConfigurationProblem)
 	}
 	switch {
-	case p.timedOut():
-		return 0, p.fail(ctx, "Timeout", "it takes too long", lsv1alpha1.ErrorTimeout)
+	case p.isTimedOut():
+		return 0, p.setFailed(ctx, "Timeout", "it takes too long", lsv1alpha1.ErrorTimeout)
 	case p.lost:
-		return 0, p.fail(ctx, "TargetNotFound", "the Target is not there")
+		return 0, p.setFailed(ctx, "TargetNotFound", "the Target is not there")
 	case c.Wrong != "":
-		return 0, p.fail(ctx, "Wrong", contract.OneLine("this is wrong: "+c.Wrong, 1024), lsv1alpha1.ErrorConfigurationProblem)
+		return 0, p.setFailed(ctx, "Wrong", contract.OneLine("this is wrong: "+c.Wrong, 1024), lsv1alpha1.ErrorConfigurationProblem)
 	}
 	if err := p.install(ctx); err != nil {
 		return 0, err
@@ -131,45 +131,45 @@ func (p *pass) work(ctx context.Context) (time.Duration, error) {
 		p.di.Status.Phase = phases.Progressing
 		return poll, p.save(ctx)
 	}
-	return 0, p.end(ctx, phases.Succeeded, nil)
+	return 0, p.completeRun(ctx, phases.Succeeded, nil)
 }
 
-func (p *pass) install(ctx context.Context) error {
+func (p *reconciliation) install(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(p.client.Create(ctx, p.configMap()))
 }
 
 // delete deletes the ConfigMap, unless Landscaper requests a deletion without uninstall, and removes the finalizer.
-func (p *pass) delete(ctx context.Context) error {
+func (p *reconciliation) delete(ctx context.Context) error {
 	if p.di.Annotations[lsv1alpha1.DeleteWithoutUninstallAnnotation] != "true" {
 		if p.lost {
-			return p.fail(ctx, "TargetNotFound", "cannot uninstall without the Target")
+			return p.setFailed(ctx, "TargetNotFound", "cannot uninstall without the Target")
 		}
 		if err := p.client.Delete(ctx, p.configMap()); client.IgnoreNotFound(err) != nil {
-			return p.fail(ctx, "Uninstall", err.Error())
+			return p.setFailed(ctx, "Uninstall", err.Error())
 		}
 	}
 	controllerutil.RemoveFinalizer(p.di, lsv1alpha1.LandscaperFinalizer)
 	return p.saveMeta(ctx)
 }
 
-func (p *pass) configMap() *corev1.ConfigMap {
+func (p *reconciliation) configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.di.Namespace, Name: p.di.Name}}
 }
 
-// abort ends the run of the item. It does not change a run that has already ended.
-func (p *pass) abort(ctx context.Context) error {
-	if !p.final() {
-		if err := p.fail(ctx, "Aborted", "the run was aborted"); err != nil {
+// cancelRun ends the run of the item. It does not change a run that has already ended.
+func (p *reconciliation) cancelRun(ctx context.Context) error {
+	if !p.isFinal() {
+		if err := p.setFailed(ctx, "Aborted", "the run was aborted"); err != nil {
 			return err
 		}
 	}
-	return p.tidy(ctx)
+	return p.updateMetadata(ctx)
 }
 
-// The method `again` deploys the ConfigMap again while no job is running.
-func (p *pass) again(ctx context.Context) error {
+// reapply deploys the ConfigMap again while no job is running.
+func (p *reconciliation) reapply(ctx context.Context) error {
 	if err := p.install(ctx); err != nil {
 		return err
 	}
-	return p.tidy(ctx)
+	return p.updateMetadata(ctx)
 }

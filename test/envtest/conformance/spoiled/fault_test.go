@@ -19,7 +19,7 @@ const stillThere = "the job of the deletion has ended, but the item still exists
 // fault is a row of the table of injected faults.
 type fault struct {
 	name  string
-	spoil newSpoiler
+	spoil newFaultInjector
 	// The field `fails` contains the checks that must fail, and the field `passes` contains checks that must still
 	// pass. Other checks do not run.
 	fails  seen
@@ -31,30 +31,30 @@ type fault struct {
 
 // The following functions return spoilers that change one kind of read or write.
 
-func sees(f func(item)) newSpoiler {
-	return func(func(item) bool) *spoiler { return &spoiler{sees: f} }
+func onRead(f func(item)) newFaultInjector {
+	return func(func(item) bool) *faultInjector { return &faultInjector{onRead: f} }
 }
 
-func stores(f func(item)) newSpoiler {
-	return func(func(item) bool) *spoiler { return &spoiler{stores: f} }
+func onStore(f func(item)) newFaultInjector {
+	return func(func(item) bool) *faultInjector { return &faultInjector{onStore: f} }
 }
 
-func keeps(f func(item)) newSpoiler {
-	return func(func(item) bool) *spoiler { return &spoiler{keeps: f} }
+func onKeep(f func(item)) newFaultInjector {
+	return func(func(item) bool) *faultInjector { return &faultInjector{onKeep: f} }
 }
 
-func finds(f func(error, *lsv1alpha1.Target) error) newSpoiler {
-	return func(func(item) bool) *spoiler { return &spoiler{finds: f} }
+func onFindTarget(f func(error, *lsv1alpha1.Target) error) newFaultInjector {
+	return func(func(item) bool) *faultInjector { return &faultInjector{onFindTarget: f} }
 }
 
-func uninstalls(err error) newSpoiler {
-	return func(func(item) bool) *spoiler { return &spoiler{uninstalls: func() error { return err }} }
+func onUninstall(err error) newFaultInjector {
+	return func(func(item) bool) *faultInjector { return &faultInjector{onUninstall: func() error { return err }} }
 }
 
 // The following functions report properties of items.
 
-// done reports whether the job of an item has ended.
-func done(di item) bool {
+// isFinished reports whether the job of an item has ended.
+func isFinished(di item) bool {
 	return contract.IsFinal(di.Status.Phase) && di.Status.JobID == di.Status.JobIDFinished
 }
 
@@ -62,11 +62,11 @@ func inPhase(phase lsv1alpha1.DeployItemPhase) func(item) bool {
 	return func(di item) bool { return di.Status.Phase == phase }
 }
 
-func aborting(di item) bool {
+func isAborting(di item) bool {
 	return di.Annotations[lsv1alpha1.OperationAnnotation] == string(contract.AbortOperation)
 }
 
-func interrupted(di item) bool {
+func isInterrupted(di item) bool {
 	return di.Status.LastError != nil && di.Status.LastError.Reason == "InterruptOperation"
 }
 
@@ -79,16 +79,16 @@ func replace(di item, old, phase lsv1alpha1.DeployItemPhase) {
 	}
 }
 
-// begins returns a function that replaces the phases Init and InitDelete by the given phase.
-func begins(phase lsv1alpha1.DeployItemPhase) func(item) {
+// replaceInitialPhase returns a function that replaces the phases Init and InitDelete by the given phase.
+func replaceInitialPhase(phase lsv1alpha1.DeployItemPhase) func(item) {
 	return func(di item) {
 		replace(di, phases.Init, phase)
 		replace(di, phases.InitDelete, phase)
 	}
 }
 
-// blame sets an error on an item whose run has ended.
-func blame(di item) {
+// setError sets an error on an item whose run has ended.
+func setError(di item) {
 	if now := metav1.Now(); contract.IsFinal(di.Status.Phase) {
 		di.Status.LastError = &lsv1alpha1.Error{
 			Operation: "Spoil", Reason: "Spoiled", Message: "on purpose", LastTransitionTime: now, LastUpdateTime: now,
@@ -103,19 +103,21 @@ func onError(di item, change func(*lsv1alpha1.Error)) {
 	}
 }
 
-// exchange changes the operation of an item from old to op. It does nothing if the item has any other operation.
-func exchange(di item, old, op lsv1alpha1.Operation) {
+// replaceOperation changes the operation of an item from old to op. It does nothing if the item has any other
+// operation.
+func replaceOperation(di item, old, op lsv1alpha1.Operation) {
 	if di.Annotations[lsv1alpha1.OperationAnnotation] == string(old) {
 		di.Annotations[lsv1alpha1.OperationAnnotation] = string(op)
 	}
 }
 
-func exchanges(old, op lsv1alpha1.Operation) func(item) {
-	return func(di item) { exchange(di, old, op) }
+func newOperationReplacer(old, op lsv1alpha1.Operation) func(item) {
+	return func(di item) { replaceOperation(di, old, op) }
 }
 
-// hides returns a function that removes the operation annotation from each item for which `fits` returns true.
-func hides(fits func(item) bool) func(item) {
+// removeOperationIf returns a function that removes the operation annotation from each item for which `fits` returns
+// true.
+func removeOperationIf(fits func(item) bool) func(item) {
 	return func(di item) {
 		if fits(di) {
 			delete(di.Annotations, lsv1alpha1.OperationAnnotation)
@@ -123,8 +125,9 @@ func hides(fits func(item) bool) func(item) {
 	}
 }
 
-// undead returns a function that hides the deletion timestamp of items that were deleted before their first run.
-func undead() func(item) {
+// removeDeletionTimestamp returns a function that hides the deletion timestamp of items that were deleted before their
+// first run.
+func removeDeletionTimestamp() func(item) {
 	living := map[types.UID]bool{}
 	return func(di item) {
 		living[di.UID] = living[di.UID] || di.Status.Phase == "" && di.DeletionTimestamp != nil

@@ -20,15 +20,15 @@ var (
 
 var _ = Describe("Deployer that implements the contract", func() {
 	for _, revision := range revisions {
-		t := try(revision, false, newSubject("good", nil))
+		t := startTrial(revision, false, newSubject("good", nil))
 		It("passes every check under the "+string(revision)+" revision", func(ctx SpecContext) {
-			report := t.await(ctx)
+			report := t.waitForReport(ctx)
 			Expect(report.Err()).NotTo(HaveOccurred())
 			passed := map[string]bool{}
 			for _, result := range report.Results {
-				passed[result.Check.Name] = result.Outcome == conformance.Pass
+				passed[result.Check.Name] = result.Outcome == conformance.OutcomePass
 			}
-			for _, c := range conformance.Checks() {
+			for _, c := range conformance.AllChecks() {
 				if c.Revision == "" || c.Revision == revision {
 					Expect(passed).To(HaveKeyWithValue(c.Name, true))
 				}
@@ -42,18 +42,18 @@ var _ = Describe("Deployers that violate the contract", func() {
 		for _, f := range faults[revision] {
 			s := newSubject(f.name, f.spoil, slices.Concat(f.passes, slices.Collect(maps.Keys(f.fails)))...)
 			s.Bounds.Quiet = patience
-			t := try(revision, f.waits, s)
+			t := startTrial(revision, f.waits, s)
 			It("the checks detect a deployer that "+f.name+", under the "+string(revision)+" revision", func(ctx SpecContext) {
-				report := t.await(ctx)
+				report := t.waitForReport(ctx)
 				Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
 				for _, result := range report.Results {
 					want, fails := f.fails[result.Check.Name]
 					switch {
 					case fails:
-						Expect(result.Outcome).To(Equal(conformance.Fail), result.Check.Name)
-						Expect(result.Seen).To(ContainSubstring(want), result.Check.Name)
+						Expect(result.Outcome).To(Equal(conformance.OutcomeFail), result.Check.Name)
+						Expect(result.Evidence).To(ContainSubstring(want), result.Check.Name)
 					case slices.Contains(f.passes, result.Check.Name):
-						Expect(result.Outcome).To(Equal(conformance.Pass), "%s: %s", result.Check.Name, result.Seen)
+						Expect(result.Outcome).To(Equal(conformance.OutcomePass), "%s: %s", result.Check.Name, result.Evidence)
 					}
 				}
 			})
@@ -69,7 +69,7 @@ var _ = Describe("Violations in the table", func() {
 				proven[name] = true
 			}
 		}
-		for _, c := range conformance.Checks() {
+		for _, c := range conformance.AllChecks() {
 			Expect(proven).To(HaveKey(c.Name))
 		}
 	})

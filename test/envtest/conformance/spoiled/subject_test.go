@@ -21,13 +21,13 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// newSpoiler returns the spoiler for a process. The argument `found` reports whether an item already existed when the
-// process started. If a newSpoiler is nil, nothing is spoiled.
-type newSpoiler func(found func(di item) bool) *spoiler
+// newFaultInjector returns the fault injector for a process. It may ask found whether an item already existed when the
+// process started. If a newFaultInjector is nil, nothing is spoiled.
+type newFaultInjector func(found func(di item) bool) *faultInjector
 
 // start returns a function that runs the deployer for items of the given type. The function `spoil` returns the spoiler
 // of this deployer.
-func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Context, *rest.Config) error {
+func start(kind lsv1alpha1.DeployItemType, spoil newFaultInjector) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
 		scheme, err := landscapertest.Scheme()
 		if err != nil {
@@ -37,7 +37,7 @@ func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Contex
 		if err != nil {
 			return err
 		}
-		found, err := itemsOf(ctx, live)
+		found, err := newExistingFilter(ctx, live)
 		if err != nil {
 			return err
 		}
@@ -59,8 +59,8 @@ func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Contex
 	}
 }
 
-// itemsOf returns a function that reports whether an item existed when itemsOf was called.
-func itemsOf(ctx context.Context, c client.Client) (func(di item) bool, error) {
+// newExistingFilter returns a function that reports whether an item existed when newExistingFilter was called.
+func newExistingFilter(ctx context.Context, c client.Client) (func(di item) bool, error) {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := c.List(ctx, list); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func itemsOf(ctx context.Context, c client.Client) (func(di item) bool, error) {
 var subjects = 0
 
 // newSubject returns a subject for the deployer with a unique item type.
-func newSubject(name string, spoil newSpoiler, only ...string) conformance.Subject {
+func newSubject(name string, spoil newFaultInjector, only ...string) conformance.Subject {
 	subjects++
 	kind := lsv1alpha1.DeployItemType(fmt.Sprintf("spoiled.deployerkit.dev/kind-%03d", subjects))
 	config := func(c configuration) any {

@@ -40,9 +40,9 @@ var clusters = map[contract.Revision]string{}
 var _ = BeforeSuite(func(ctx SpecContext) {
 	for revision, o := range map[contract.Revision]controlplane.Options{
 		contract.RevisionJobID:      {},
-		contract.RevisionAnnotation: {CRDs: controlplane.ClassicCRDs()},
+		contract.RevisionAnnotation: {CRDs: controlplane.AnnotationRevisionCRDs()},
 	} {
-		path, err := world.StartControlPlane(ctx, o).KubeconfigFile("")
+		path, err := world.StartControlPlane(ctx, o).WriteKubeconfig("")
 		Expect(err).NotTo(HaveOccurred())
 		clusters[revision] = path
 	}
@@ -74,8 +74,8 @@ type trial struct {
 // trials contains all trials in the order in which they start. They start before the first spec and run concurrently.
 var trials []*trial
 
-// try starts a trial.
-func try(revision contract.Revision, waits bool, s conformance.Subject) *trial {
+// startTrial starts a trial.
+func startTrial(revision contract.Revision, waits bool, s conformance.Subject) *trial {
 	s.Revisions = []contract.Revision{revision}
 	if waits {
 		s.Bounds.Finish = notHappening
@@ -91,12 +91,12 @@ func (t *trial) run(ctx context.Context, slots chan struct{}) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
 	}
-	t.subject.Bounds.Quiet, t.subject.Bounds.Finish = testtime.Stretch(t.subject.Bounds.Quiet), testtime.Stretch(t.subject.Bounds.Finish)
+	t.subject.Bounds.Quiet, t.subject.Bounds.Finish = testtime.ScaleTimeout(t.subject.Bounds.Quiet), testtime.ScaleTimeout(t.subject.Bounds.Finish)
 	t.report, t.err = conformance.Execute(ctx, t.subject)
 }
 
-// await waits for the end of the trial and returns its report. If the spec fails, the report is printed.
-func (t *trial) await(ctx SpecContext) *conformance.Report {
+// waitForReport waits for the end of the trial and returns its report. If the spec fails, the report is printed.
+func (t *trial) waitForReport(ctx SpecContext) *conformance.Report {
 	GinkgoHelper()
 	Eventually(ctx, t.ended).WithTimeout(longest).Should(BeClosed())
 	Expect(t.err).NotTo(HaveOccurred())

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Grant grants rights to a user and waits until they are in force. If namespace is empty, the rights apply to the whole
-// cluster. The config must be that of an administrator.
-func Grant(ctx context.Context, config *rest.Config, user, namespace string, rules ...rbacv1.PolicyRule) {
+// GrantRules grants rights to a user and waits until they are in force. If namespace is empty, the rights apply to the
+// whole cluster. The config must be that of an administrator.
+func GrantRules(ctx context.Context, config *rest.Config, user, namespace string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	c := NewClient(GinkgoTB(), config)
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
@@ -39,14 +39,14 @@ func Grant(ctx context.Context, config *rest.Config, user, namespace string, rul
 		b.RoleRef = ref
 	}
 	Expect(c.Create(ctx, binding)).To(Succeed())
-	AwaitRights(ctx, c, user, namespace, rules...)
+	WaitForRights(ctx, c, user, namespace, rules...)
 }
 
-// AwaitRights waits until a user has all rights that the rules grant. The API server applies new roles and bindings
+// WaitForRights waits until a user has all rights that the rules grant. The API server applies new roles and bindings
 // with a delay. Until then, it rejects requests that need these rights.
-func AwaitRights(ctx context.Context, c client.Client, user, namespace string, rules ...rbacv1.PolicyRule) {
+func WaitForRights(ctx context.Context, c client.Client, user, namespace string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
-	for _, attributes := range attributesOf(namespace, rules) {
+	for _, attributes := range toAttributes(namespace, rules) {
 		Eventually(func(g Gomega) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &attributes}}
 			g.Expect(c.Create(ctx, review)).To(Succeed())
@@ -55,8 +55,8 @@ func AwaitRights(ctx context.Context, c client.Client, user, namespace string, r
 	}
 }
 
-// attributesOf converts the rules to the attributes of access reviews, one for each right.
-func attributesOf(namespace string, rules []rbacv1.PolicyRule) (out []authorizationv1.ResourceAttributes) {
+// toAttributes converts the rules to the attributes of access reviews, one for each right.
+func toAttributes(namespace string, rules []rbacv1.PolicyRule) (out []authorizationv1.ResourceAttributes) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {

@@ -17,8 +17,8 @@ import (
 )
 
 // Mutate installs a mutating admission policy for a resource of the core group in the namespace of the world, until the
-// spec ends. The parameter `expression` is a CEL expression for an apply configuration. Mutate returns before the policy
-// is effective.
+// spec ends. The policy applies expression, a CEL expression for an apply configuration. Mutate returns before the
+// policy is effective.
 func (w *World) Mutate(ctx context.Context, resource, expression string, operations ...any) {
 	w.t.Helper()
 	type object = map[string]any

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Define creates a CustomResourceDefinition for the namespaced kind Sample, in an API group of this world, and waits
-// until the API server serves the kind. It returns the kind and a function that removes the definition, together with
-// all objects of the kind.
-func (w *World) Define(ctx context.Context) (kind schema.GroupVersionKind, remove func()) {
+// CreateDefinition creates a CustomResourceDefinition for the namespaced kind Sample, in an API group of this world,
+// and waits until the API server serves the kind. It returns the kind and a function that removes the definition,
+// together with all objects of the kind.
+func (w *World) CreateDefinition(ctx context.Context) (kind schema.GroupVersionKind, remove func()) {
 	w.t.Helper()
 	type object = map[string]any
 	kind = schema.GroupVersionKind{Group: w.Namespace + ".test.deployerkit.dev", Version: "v1", Kind: "Sample"}
@@ -48,8 +48,8 @@ func (w *World) Define(ctx context.Context) (kind schema.GroupVersionKind, remov
 	return kind, remove
 }
 
-// Serve changes the versions in which the API server serves a kind that Define created, and waits for the change. The
-// versions are v1, in which the objects are stored, and v2.
+// Serve changes the versions in which the API server serves a kind that CreateDefinition created, and waits for the
+// change. The versions are v1, in which the objects are stored, and v2.
 func (w *World) Serve(ctx context.Context, kind schema.GroupVersionKind, served ...string) {
 	w.t.Helper()
 	type object = map[string]any
@@ -68,15 +68,15 @@ func (w *World) Serve(ctx context.Context, kind schema.GroupVersionKind, served 
 	w.must(w.Client.Patch(ctx, definition, client.RawPatch(types.MergePatchType, patch)))
 	for _, version := range []string{"v1", "v2"} {
 		NewWithT(w.t).Eventually(func(g Gomega) {
-			_, err := w.Sample(ctx, kind, version, "none")
+			_, err := w.GetSample(ctx, kind, version, "none")
 			isServed := apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsUnexpectedServerError(err)
 			g.Expect(isServed).To(Equal(slices.Contains(served, version)), "version %s: %v", version, err)
 		}).WithContext(ctx).WithTimeout(w.options.Patience).Should(Succeed())
 	}
 }
 
-// Sample reads an object of a kind that Define created, in the given version.
-func (w *World) Sample(ctx context.Context, kind schema.GroupVersionKind, version, name string) (*unstructured.Unstructured, error) {
+// GetSample reads an object of a kind that CreateDefinition created, in the given version.
+func (w *World) GetSample(ctx context.Context, kind schema.GroupVersionKind, version, name string) (*unstructured.Unstructured, error) {
 	sample := &unstructured.Unstructured{}
 	sample.SetGroupVersionKind(kind.GroupKind().WithVersion(version))
 	return sample, w.Client.Get(ctx, w.Key(name), sample)

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// BreakExport changes the export Secret of an item and then deletes it, as another client may do. It expects that the
-// next job restores the Secret each time. The function `again` starts a job and waits for its end.
-func (w *World) BreakExport(ctx context.Context, name string, again func(context.Context, string) *lsv1alpha1.DeployItem) {
+// VerifyExportRestored changes the export Secret of an item and then deletes it, as another client may do. It expects
+// that the next job restores the Secret each time. The function `again` starts a job and waits for its end.
+func (w *World) VerifyExportRestored(ctx context.Context, name string, again func(context.Context, string) *lsv1alpha1.DeployItem) {
 	w.t.Helper()
 	g := NewWithT(w.t)
 	read := func() *corev1.Secret {

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// Stored returns a function for Eventually that reads an item.
-func (w *World) Stored(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
+// ReadItem returns a function for Eventually that reads an item.
+func (w *World) ReadItem(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
 	return func(g Gomega) *lsv1alpha1.DeployItem {
 		di, err := w.Landscaper.Get(ctx, w.Key(name))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -31,7 +31,7 @@ func (w *World) Stored(ctx context.Context, name string) func(Gomega) *lsv1alpha
 // item has no such condition.
 func (w *World) Condition(ctx context.Context, name string, t lsv1alpha1.ConditionType) func(Gomega) *lsv1alpha1.Condition {
 	return func(g Gomega) *lsv1alpha1.Condition {
-		return contract.GetCondition(w.Stored(ctx, name)(g).Status.Conditions, t)
+		return contract.GetCondition(w.ReadItem(ctx, name)(g).Status.Conditions, t)
 	}
 }
 
@@ -55,35 +55,35 @@ func (w *World) Read(ctx context.Context, name string) *corev1.ConfigMap {
 	return w.Data(ctx, name)(NewWithT(w.t))
 }
 
-// Edit changes a ConfigMap as a user would.
-func (w *World) Edit(ctx context.Context, name string, change func(*corev1.ConfigMap)) {
+// UpdateConfigMap changes a ConfigMap as a user would.
+func (w *World) UpdateConfigMap(ctx context.Context, name string, change func(*corev1.ConfigMap)) {
 	w.t.Helper()
 	cm := w.Read(ctx, name)
 	change(cm)
 	w.must(w.Client.Update(ctx, cm, client.FieldOwner("kubectl-edit")))
 }
 
-// LoseProviderStatus removes the provider status of an item, as may happen when a backup is restored. Stop the manager
-// before you call LoseProviderStatus.
-func (w *World) LoseProviderStatus(ctx context.Context, name string) {
+// RemoveProviderStatus removes the provider status of an item, as may happen when a backup is restored. Stop the
+// manager before you call RemoveProviderStatus.
+func (w *World) RemoveProviderStatus(ctx context.Context, name string) {
 	w.t.Helper()
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	w.must(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"status":{"providerStatus":null}}`))))
 }
 
-// Spent returns the numbers of reads and writes that the Counter has counted since the snapshot in `before`.
-func (w *World) Spent(before faultnet.Counts) (reads, writes int) {
+// GetRequestCounts returns the numbers of reads and writes that the Counter has counted since the snapshot in `before`.
+func (w *World) GetRequestCounts(before faultnet.Counts) (reads, writes int) {
 	got := w.Counter.Snapshot().Since(before)
-	return got.Reads().Total(), got.Writes().Total()
+	return got.OnlyReads().Sum(), got.OnlyWrites().Sum()
 }
 
-// AwaitQuiet waits until the Counter has counted no requests for half a second.
-func (w *World) AwaitQuiet(ctx context.Context) {
+// WaitUntilQuiet waits until the Counter has counted no requests for half a second.
+func (w *World) WaitUntilQuiet(ctx context.Context) {
 	w.t.Helper()
 	last, since := w.Counter.Snapshot(), time.Now()
 	NewWithT(w.t).Eventually(func() bool {
 		now := w.Counter.Snapshot()
-		if now.Since(last).Total() > 0 {
+		if now.Since(last).Sum() > 0 {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) > 500*time.Millisecond

@@ -17,17 +17,17 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// ExceedQuota makes the target refuse each write of a ConfigMap by the deployer, like a quota. If the name is empty, it
-// ends the effect of an earlier call.
-func (w *World) ExceedQuota(name string) {
-	w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool {
+// SetQuotaExceeded makes the target refuse each write of a ConfigMap by the deployer, like a quota. If the name is
+// empty, it ends the effect of an earlier call.
+func (w *World) SetQuotaExceeded(name string) {
+	w.Counter.SetInjector(faultnet.When(func(r faultnet.Request) bool {
 		return name != "" && r.Resource == "configmaps" && r.Name == name && r.Verb != "get" && r.Verb != "delete"
-	}, faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+	}, faultnet.ReturnStatus(http.StatusForbidden, metav1.StatusReasonForbidden)))
 }
 
-// Flood changes a ConfigMap up to 50 times a second for the given time, as another client. It calls the function `also`
-// with each change. It returns the number of changes.
-func (w *World) Flood(ctx context.Context, name string, span time.Duration, also func()) (changes int) {
+// UpdateRepeatedly changes a ConfigMap up to 50 times a second for the given time, as another client. It calls the
+// function `also` with each change. It returns the number of changes.
+func (w *World) UpdateRepeatedly(ctx context.Context, name string, span time.Duration, also func()) (changes int) {
 	w.t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Restore creates a ConfigMap with the labels, annotations and data of another one, under a field manager, as a restore
-// of the cluster from a backup does.
-func (w *World) Restore(ctx context.Context, backup *corev1.ConfigMap, manager string) {
+// CreateFromBackup creates a ConfigMap with the labels, annotations and data of another one, under a field manager, as
+// a restore of the cluster from a backup does.
+func (w *World) CreateFromBackup(ctx context.Context, backup *corev1.ConfigMap, manager string) {
 	w.t.Helper()
 	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	again.SetNamespace(backup.Namespace)

@@ -25,7 +25,7 @@ type Revision struct {
 
 var revisions = []Revision{
 	{Name: contract.RevisionAnnotation, OperationWrites: 1, interrupt: func(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error {
-		return ls.Operate(ctx, item, contract.AbortOperation)
+		return ls.SetOperation(ctx, item, contract.AbortOperation)
 	}},
 	{Name: contract.RevisionJobID, Jobs: true, interrupt: func(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error {
 		return ls.Interrupt(ctx, item)
@@ -42,9 +42,9 @@ func RevisionOf(name contract.Revision) Revision {
 	panic(fmt.Sprintf("there is no description of revision %q", name))
 }
 
-// Landscaper returns the options of a simulated Landscaper. In the revision with jobs, the items get an annotation with
-// which they do not run before Landscaper creates their first job.
-func (r Revision) Landscaper() landscapertest.LandscaperOptions {
+// ToLandscaperOptions returns the options of a simulated Landscaper. In the revision with jobs, the items get an
+// annotation with which they do not run before Landscaper creates their first job.
+func (r Revision) ToLandscaperOptions() landscapertest.LandscaperOptions {
 	return landscapertest.LandscaperOptions{Revision: r.Name, DeployerType: r.Jobs}
 }
 

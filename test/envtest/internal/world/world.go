@@ -127,8 +127,8 @@ func (w *World) Create(ctx context.Context, name string, config any, changes ...
 	w.must(w.Landscaper.Deploy(ctx, w.Item(name, config, changes...)))
 }
 
-// Deploy creates an item and waits for the end of its first run.
-func (w *World) Deploy(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+// CreateAndRun creates an item and waits for the end of its first run.
+func (w *World) CreateAndRun(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	w.Create(ctx, name, config, changes...)
 	return w.Finished(ctx, name)
@@ -137,18 +137,18 @@ func (w *World) Deploy(ctx context.Context, name string, config any, changes ...
 // Finished waits for the end of an item's run.
 func (w *World) Finished(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	w.t.Helper()
-	return w.await(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
-		return w.Landscaper.AwaitFinished(ctx, w.Key(name))
+	return w.waitFor(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+		return w.Landscaper.WaitUntilFinished(ctx, w.Key(name))
 	})
 }
 
-// Again requests another run of an item and waits for the end of this run.
-func (w *World) Again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+// RunAgain requests another run of an item and waits for the end of this run.
+func (w *World) RunAgain(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	job, err := w.Landscaper.Trigger(ctx, w.Key(name))
 	w.must(err)
-	return w.await(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
-		return w.Landscaper.AwaitJob(ctx, w.Key(name), job)
+	return w.waitFor(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+		return w.Landscaper.WaitForJob(ctx, w.Key(name), job)
 	})
 }
 
@@ -159,13 +159,13 @@ func (w *World) Update(ctx context.Context, name string, config any) *lsv1alpha1
 	if !RevisionOf(w.options.Landscaper.Revision).Jobs {
 		return w.Finished(ctx, name) // the update itself has requested the run
 	}
-	return w.Again(ctx, name)
+	return w.RunAgain(ctx, name)
 }
 
 // Delete deletes an item and waits until it no longer exists.
 func (w *World) Delete(ctx context.Context, name string) {
 	w.t.Helper()
-	w.await(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+	w.waitFor(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 		return nil, w.Landscaper.Delete(ctx, w.Key(name))
 	})
 }
@@ -173,11 +173,11 @@ func (w *World) Delete(ctx context.Context, name string) {
 // Get reads an item.
 func (w *World) Get(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	w.t.Helper()
-	return w.Stored(ctx, name)(NewWithT(w.t))
+	return w.ReadItem(ctx, name)(NewWithT(w.t))
 }
 
-// await calls f with the time limit of the world.
-func (w *World) await(ctx context.Context, f func(context.Context) (*lsv1alpha1.DeployItem, error)) *lsv1alpha1.DeployItem {
+// waitFor calls f with the time limit of the world.
+func (w *World) waitFor(ctx context.Context, f func(context.Context) (*lsv1alpha1.DeployItem, error)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
 	defer cancel()

@@ -45,5 +45,5 @@ func run(path string) error {
 	if !ok || !ended {
 		return fmt.Errorf("%s has no markers", path)
 	}
-	return os.WriteFile(path, []byte(head+begin+"\n"+results.Markdown()+"\n"+end+tail), 0o600) //nolint:gosec // the caller says which file
+	return os.WriteFile(path, []byte(head+begin+"\n"+results.ToMarkdown()+"\n"+end+tail), 0o600) //nolint:gosec // the caller says which file
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// TestDeletesOnceWhileTheCacheLags checks that Delete is called only once. The response to the removal of the last
+// finalizer has the same resourceVersion as the cached item, so the cached item does not look old.
+func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, newItems(withFinishedRun(phases.Succeeded), withDeletion))
+	var shown *lsv1alpha1.DeployItem // the version in the cache, which is not newer than the start of the deletion
+	w.fake.QueueAnswers(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
+		shown = w.getItem()
+		return nil
+	})
+	asServer := interceptor.NewClient(w.client, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			err := c.Patch(ctx, obj, p, opts...)
+			if err == nil && obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+				obj.SetResourceVersion(shown.ResourceVersion)
+			}
+			return err
+		},
+	})
+	engine, err := deployerlib.NewEngine(deployerlib.DeployerArgs{
+		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock, Registerer: prometheus.NewRegistry(),
+	}, deployerlib.Access{Client: asServer, Warn: w.recordWarning, Items: func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+		if shown != nil {
+			return shown, nil
+		}
+		return w.getCached(ctx, key)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine.RunAttempt(t.Context(), key)
+	engine.RunAttempt(t.Context(), key)
+	if w.getItem() != nil {
+		t.Error("the item is still there")
+	}
+	w.expectCalls(contract.ActionDelete)
+}
+
+// TestLostResponseWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is
+// lost. After a live read has shown that the outcome is stored, the library must not act on an older version in the
+// cache.
+func TestLostResponseWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	for name, stored := range map[string]itemOption{"annotation": nil, "job ID": withJob("1")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changes := []itemOption{}
+			if stored != nil {
+				changes = append(changes, stored)
+			}
+			w := newTestEnv(t, newItems(changes...))
+			w.fake.QueueAnswers(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+				shown := w.getItem()
+				w.transformCached = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
+				w.afterRequest = func(string, client.Object) error { return errBoom }
+				return nil
+			})
+			w.runAttempt()
+			w.afterRequest = nil
+			for range 3 { // first the pending write is confirmed, and then the cache is too old to act on
+				w.clock.Step(time.Minute)
+				w.runAttempt()
+			}
+			if s := w.getItem().Status; s.Phase != phases.Succeeded {
+				t.Errorf("phase = %q, want %q", s.Phase, phases.Succeeded)
+			}
+			w.expectCalls(contract.ActionReconcile)
+		})
+	}
+}
+
+// TestLostErrorWhileTheCacheLags tests an error that the API server stores, although the response to the write is lost.
+// The next attempt begins with an older version. The outcome of that attempt must remove both the error and the
+// condition Waiting.
+func TestLostErrorWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]error{"an error": errBoom, "a wait": deployerlib.WaitFor("a pod", time.Second)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTestEnv(t, newItems(withJob("1")))
+			w.fake.QueueAnswers(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+				shown := w.getItem()
+				w.transformCached = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
+				w.afterRequest = func(request string, _ client.Object) error {
+					if request == "get" {
+						return nil
+					}
+					return errBoom
+				}
+				return first
+			})
+			w.reconcile()
+			w.afterRequest = nil
+			s := w.getItem().Status
+			if s.LastError == nil && contract.GetCondition(s.Conditions, contract.ConditionWaiting) == nil {
+				t.Fatalf("nothing was stored: %+v", s)
+			}
+			for range 3 {
+				w.clock.Step(time.Minute)
+				w.reconcile()
+			}
+			s = w.getItem().Status
+			if s.Phase != phases.Succeeded || s.LastError != nil || contract.GetCondition(s.Conditions, contract.ConditionWaiting) != nil {
+				t.Errorf("status = %+v, want phase Succeeded, no lastError and no condition Waiting", s)
+			}
+			w.expectCalls(contract.ActionReconcile, contract.ActionReconcile)
+		})
+	}
+}
+
+// TestStaleReadAfterConflict tests a stale response to the live read after a conflict. Such a response proves neither
+// that the item is gone nor that the run belongs to another deployer.
+func TestStaleReadAfterConflict(t *testing.T) {
+	t.Parallel()
+	for name, past := range map[string]itemOption{
+		"version of an earlier item with the same name": func(di *lsv1alpha1.DeployItem) { di.UID = "uid-0" },
+		"version of the previous job":                   func(di *lsv1alpha1.DeployItem) { di.Status.JobID, di.Status.JobIDFinished = "0", "0" },
+		"version of this job before its start":          func(di *lsv1alpha1.DeployItem) { di.Status.Phase, di.Status.LastReconcileTime = "", nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTestEnv(t, newItems(withJob("1")))
+			conflicts, old := 1, 1
+			w.fake.QueueAnswers(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+				w.beforeRequest = func(request string, _ client.Object) error {
+					if conflicts == 0 || request == "get" {
+						return nil
+					}
+					conflicts--
+					return newConflict()
+				}
+				w.afterRequest = func(request string, obj client.Object) error {
+					if di, ok := obj.(*lsv1alpha1.DeployItem); ok && request == "get" && old > 0 {
+						old--
+						past(di)
+						di.ResourceVersion = "1"
+					}
+					return nil
+				}
+				return nil
+			})
+			for range 4 {
+				w.reconcile()
+				w.clock.Step(time.Minute)
+			}
+			if conflicts != 0 || old != 0 {
+				t.Fatalf("%d conflicts and %d stale responses were not used", conflicts, old)
+			}
+			if s := w.getItem().Status; s.Phase != phases.Succeeded || s.JobIDFinished != "1" {
+				t.Errorf("status = %+v, want phase Succeeded and jobIDFinished 1", s)
+			}
+			w.expectCalls(contract.ActionReconcile)
+		})
+	}
+}
+
+// TestHookTimeLimitDoesNotCancelCall checks that for an item without a timeout, the time limit of hooks does not cancel
+// the call [H-2].
+func TestHookTimeLimitDoesNotCancelCall(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, newItems(withJob("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{} }))
+	w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
+		w.clock.Step(time.Hour)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+			return nil
+		}
+	})
+	w.runAttempt()
+	if s := w.getItem().Status; s.Phase != phases.Succeeded {
+		t.Errorf("phase %q, error %+v", s.Phase, s.LastError)
+	}
+}
