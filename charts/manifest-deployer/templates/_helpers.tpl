@@ -70,6 +70,24 @@ landscaper.gardener.cloud/topology-ns: {{ .Release.Namespace }}
 {{- if gt (int ((.Values.hpa | default dict).maxReplicas | default 1)) 1 }}true{{ end -}}
 {{- end -}}
 
+{{- /* The number of shards. */ -}}
+{{- define "manifest-deployer.shards" -}}
+{{ (.Values.deployer | default dict).shards | default 1 | int }}
+{{- end -}}
+
+{{- define "manifest-deployer.isSharded" -}}
+{{- if gt (int (include "manifest-deployer.shards" .)) 1 }}true{{ end -}}
+{{- end -}}
+
+{{- /* The name of a StatefulSet contains the number of shards, so that a change of the number replaces all Pods at once. */ -}}
+{{- define "manifest-deployer.workload" -}}
+{{- if include "manifest-deployer.isSharded" . -}}
+{{ include "manifest-deployer.fullname" . | trunc 41 | trimSuffix "-" }}-{{ include "manifest-deployer.shards" . }}-shards
+{{- else -}}
+{{ include "manifest-deployer.fullname" . }}
+{{- end -}}
+{{- end -}}
+
 {{- define "manifest-deployer.image" -}}
 {{- $image := .Values.image | default dict -}}
 {{- $tag := $image.tag | default .Chart.AppVersion -}}
@@ -111,6 +129,9 @@ controller:
 {{- if not (include "manifest-deployer.elects" .) }}
 - --leader-elect=false
 {{- end }}
+{{- if include "manifest-deployer.isSharded" . }}
+- --shards={{ include "manifest-deployer.shards" . }}
+{{- end }}
 {{- with $deployer.watchNamespace }}
 - --namespace={{ . }}
 {{- end }}
@@ -131,7 +152,7 @@ controller:
 - {{ printf "--landscaper-audiences=%s" (join "," .) | quote }}
 {{- end }}
 {{- range .Values.extraArgs }}
-{{- if regexMatch "^--?(config|landscaper-kubeconfig|health-probe-bind-address|metrics-bind-address|grace-period|leader-elect|leader-election-namespace|namespace|enable-oidc-targets|enable-self-targets|landscaper-audiences)(=|$)" . }}
+{{- if regexMatch "^--?(config|landscaper-kubeconfig|health-probe-bind-address|metrics-bind-address|grace-period|leader-elect|leader-election-namespace|namespace|shards?|enable-oidc-targets|enable-self-targets|landscaper-audiences)(=|$)" . }}
 {{- fail (printf "extraArgs: %s cannot be set here, because other objects of the chart depend on it; use the corresponding value instead" .) }}
 {{- end }}
 - {{ . | quote }}

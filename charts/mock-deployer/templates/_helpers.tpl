@@ -70,6 +70,24 @@ landscaper.gardener.cloud/topology-ns: {{ .Release.Namespace }}
 {{- if gt (int ((.Values.hpa | default dict).maxReplicas | default 1)) 1 }}true{{ end -}}
 {{- end -}}
 
+{{- /* The number of shards. */ -}}
+{{- define "mock-deployer.shards" -}}
+{{ (.Values.deployer | default dict).shards | default 1 | int }}
+{{- end -}}
+
+{{- define "mock-deployer.isSharded" -}}
+{{- if gt (int (include "mock-deployer.shards" .)) 1 }}true{{ end -}}
+{{- end -}}
+
+{{- /* The name of a StatefulSet contains the number of shards, so that a change of the number replaces all Pods at once. */ -}}
+{{- define "mock-deployer.workload" -}}
+{{- if include "mock-deployer.isSharded" . -}}
+{{ include "mock-deployer.fullname" . | trunc 41 | trimSuffix "-" }}-{{ include "mock-deployer.shards" . }}-shards
+{{- else -}}
+{{ include "mock-deployer.fullname" . }}
+{{- end -}}
+{{- end -}}
+
 {{- define "mock-deployer.image" -}}
 {{- $image := .Values.image | default dict -}}
 {{- $tag := $image.tag | default .Chart.AppVersion -}}
@@ -110,6 +128,9 @@ controller:
 {{- if not (include "mock-deployer.elects" .) }}
 - --leader-elect=false
 {{- end }}
+{{- if include "mock-deployer.isSharded" . }}
+- --shards={{ include "mock-deployer.shards" . }}
+{{- end }}
 - --workers={{ ($deployer.controller | default dict).workers | default 30 | int }}
 {{- with $deployer.watchNamespace }}
 - --namespace={{ . }}
@@ -118,7 +139,7 @@ controller:
 - {{ printf "--item-selector=%s" . | quote }}
 {{- end }}
 {{- range .Values.extraArgs }}
-{{- if regexMatch "^--?(config|landscaper-kubeconfig|health-probe-bind-address|metrics-bind-address|grace-period|leader-elect|leader-election-namespace|namespace)(=|$)" . }}
+{{- if regexMatch "^--?(config|landscaper-kubeconfig|health-probe-bind-address|metrics-bind-address|grace-period|leader-elect|leader-election-namespace|namespace|shards?)(=|$)" . }}
 {{- fail (printf "extraArgs: %s cannot be set here, because other objects of the chart depend on it; use the corresponding value instead" .) }}
 {{- end }}
 - {{ . | quote }}

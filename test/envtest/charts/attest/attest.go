@@ -41,29 +41,29 @@ type Signer struct {
 	Builder string // URI of the builder of the artifacts
 }
 
-// Artifact signs an image or a chart in a registry, and attaches the signature and the signed provenance to it. It
+// SignArtifact signs an image or a chart in a registry, and attaches the signature and the signed provenance to it. It
 // returns an error if the artifact was not built from the commit of the release.
-func (s *Signer) Artifact(ctx context.Context, ref name.Reference) error {
+func (s *Signer) SignArtifact(ctx context.Context, ref name.Reference) error {
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 	described, err := remote.Get(ref, options...)
 	if err != nil {
 		return err
 	}
-	found, err := originOf(described)
+	found, err := findOrigin(described)
 	if err != nil {
 		return fmt.Errorf("read the origin of %s: %w", ref, err)
 	}
 	if found.commit != s.Commit {
 		return fmt.Errorf("%s was built from commit %q, not from %q", ref, found.commit, s.Commit)
 	}
-	predicate, err := s.provenance(ref.Name(), found.bases)
+	predicate, err := s.newProvenance(ref.Name(), found.bases)
 	if err != nil {
 		return err
 	}
 	digest := ref.Context().Digest(described.Digest.String())
 	subject := []*intoto.ResourceDescriptor{{Name: ref.Context().Name(), Digest: map[string]string{described.Digest.Algorithm: described.Digest.Hex}}}
 	for predicateType, content := range map[string]*structpb.Struct{types.CosignSignPredicateType: {}, ProvenanceType: predicate} {
-		bundle, err := s.bundle(ctx, &intoto.Statement{Type: intoto.StatementTypeUri, Subject: subject, PredicateType: predicateType, Predicate: content})
+		bundle, err := s.newBundle(ctx, &intoto.Statement{Type: intoto.StatementTypeUri, Subject: subject, PredicateType: predicateType, Predicate: content})
 		if err != nil {
 			return err
 		}
@@ -74,9 +74,9 @@ func (s *Signer) Artifact(ctx context.Context, ref name.Reference) error {
 	return nil
 }
 
-// Files returns a bundle that contains the signed provenance of the given files. The paths are relative to dir.
-func (s *Signer) Files(ctx context.Context, dir string, paths ...string) ([]byte, error) {
-	predicate, err := s.provenance("files", nil)
+// SignFiles returns a bundle that contains the signed provenance of the given files. The paths are relative to dir.
+func (s *Signer) SignFiles(ctx context.Context, dir string, paths ...string) ([]byte, error) {
+	predicate, err := s.newProvenance("files", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +89,11 @@ func (s *Signer) Files(ctx context.Context, dir string, paths ...string) ([]byte
 		sum := sha256.Sum256(content)
 		statement.Subject = append(statement.Subject, &intoto.ResourceDescriptor{Name: path, Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])}})
 	}
-	return s.bundle(ctx, statement)
+	return s.newBundle(ctx, statement)
 }
 
-// provenance returns a predicate that contains the commit, the builder, and the base images of an artifact.
-func (s *Signer) provenance(artifact string, bases []*intoto.ResourceDescriptor) (*structpb.Struct, error) {
+// newProvenance returns a predicate that contains the commit, the builder, and the base images of an artifact.
+func (s *Signer) newProvenance(artifact string, bases []*intoto.ResourceDescriptor) (*structpb.Struct, error) {
 	parameters, err := structpb.NewStruct(map[string]any{"artifact": artifact, "version": s.Version})
 	if err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func (s *Signer) provenance(artifact string, bases []*intoto.ResourceDescriptor)
 	return out, protojson.Unmarshal(raw, out)
 }
 
-// bundle signs a statement and returns a Sigstore bundle.
-func (s *Signer) bundle(ctx context.Context, statement *intoto.Statement) ([]byte, error) {
+// newBundle signs a statement and returns a Sigstore bundle.
+func (s *Signer) newBundle(ctx context.Context, statement *intoto.Statement) ([]byte, error) {
 	if err := statement.Validate(); err != nil {
 		return nil, fmt.Errorf("statement: %w", err)
 	}

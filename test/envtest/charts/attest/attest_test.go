@@ -57,8 +57,7 @@ func newSigner(t *testing.T) (*Signer, *cosign.CheckOpts) {
 	}
 }
 
-// serve starts a registry and returns its address. If the parameter `referrers` is true, the registry supports the
-// referrers API.
+// serve starts a registry and returns its address. If referrers is true, the registry supports the referrers API.
 func serve(t *testing.T, referrers bool) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(referrers)))
@@ -100,16 +99,16 @@ func TestArtifact(t *testing.T) {
 	}{{"a registry that lists referrers", true}, {"a registry that does not list referrers", false}} {
 		t.Run(registry.name, func(t *testing.T) {
 			address := serve(t, registry.referrers)
-			image, chart := reference(t, address+"/x/program:v0.1.0"), reference(t, address+"/x/charts/program:0.1.0")
+			image, chart := parseReference(t, address+"/x/program:v0.1.0"), parseReference(t, address+"/x/charts/program:0.1.0")
 			pushIndex(t, image, commit, commit)
 			pushChart(t, chart)
 			for _, ref := range []name.Reference{image, chart} {
-				check(t, signer.Artifact(t.Context(), ref))
+				check(t, signer.SignArtifact(t.Context(), ref))
 			}
 
 			t.Run("cosign verifies the signature and the provenance of images and charts [O70]", func(t *testing.T) {
 				for ref, bases := range map[name.Reference]int{image: 1, chart: 0} {
-					statements, err := verified(t, ref, key)
+					statements, err := listVerified(t, ref, key)
 					check(t, err)
 					slices.SortFunc(statements, func(a, b *intoto.Statement) int { return strings.Compare(a.GetPredicateType(), b.GetPredicateType()) })
 					if len(statements) != 2 || statements[0].GetPredicateType() != types.CosignSignPredicateType {
@@ -119,7 +118,7 @@ func TestArtifact(t *testing.T) {
 				}
 			})
 			t.Run("another key verifies nothing [O70]", func(t *testing.T) {
-				if statements, err := verified(t, image, otherKey); err == nil {
+				if statements, err := listVerified(t, image, otherKey); err == nil {
 					t.Errorf("it verifies %v", statements)
 				}
 			})
@@ -128,7 +127,7 @@ func TestArtifact(t *testing.T) {
 				check(t, err)
 				changed := image.Context().Tag("v0.1.0")
 				pushIndex(t, changed, commit, "another")
-				if statements, err := verified(t, changed, key); err == nil {
+				if statements, err := listVerified(t, changed, key); err == nil {
 					t.Errorf("without a signature: %v", statements)
 				}
 				described, err := remote.Get(changed)
@@ -138,7 +137,7 @@ func TestArtifact(t *testing.T) {
 					check(t, err)
 					check(t, ociremote.WriteAttestationNewBundleFormat(image.Context().Digest(described.Digest.String()), content, types.CosignSignPredicateType))
 				}
-				if statements, err := verified(t, changed, key); err == nil {
+				if statements, err := listVerified(t, changed, key); err == nil {
 					t.Errorf("with the signature of the first image: %v", statements)
 				}
 			})
@@ -151,12 +150,12 @@ func TestArtifactOfUnknownCommit(t *testing.T) {
 	address := serve(t, true)
 	for name, commits := range map[string][2]string{"another": {"another", "another"}, "none": {"", ""}, "several": {commit, "another"}} {
 		t.Run("an image of commit "+name+" is not signed [O70]", func(t *testing.T) {
-			ref := reference(t, address+"/x/"+name+":v0.1.0")
+			ref := parseReference(t, address+"/x/"+name+":v0.1.0")
 			pushIndex(t, ref, commits[0], commits[1])
-			if err := signer.Artifact(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "commit") {
+			if err := signer.SignArtifact(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "commit") {
 				t.Errorf("the error is %v", err)
 			}
-			if statements, err := verified(t, ref, key); err == nil {
+			if statements, err := listVerified(t, ref, key); err == nil {
 				t.Errorf("it has %v", statements)
 			}
 		})
@@ -169,7 +168,7 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(dir, "a"), []byte("first"), 0o600))
 	check(t, os.WriteFile(filepath.Join(dir, "b"), []byte("second"), 0o600))
-	content, err := signer.Files(t.Context(), dir, "a", "b")
+	content, err := signer.SignFiles(t.Context(), dir, "a", "b")
 	check(t, err)
 	signed := &bundle.Bundle{}
 	check(t, signed.UnmarshalJSON(content))
@@ -193,13 +192,14 @@ func TestFiles(t *testing.T) {
 			}
 		})
 	}
-	if _, err := signer.Files(t.Context(), dir, "c"); err == nil {
+	if _, err := signer.SignFiles(t.Context(), dir, "c"); err == nil {
 		t.Error("a missing file is no error")
 	}
 }
 
-// verified returns the statements about an artifact. It returns only statements whose signatures are valid for the key.
-func verified(t *testing.T, ref name.Reference, key *cosign.CheckOpts) (out []*intoto.Statement, err error) {
+// listVerified returns the statements about an artifact. It returns only statements whose signatures are valid for the
+// key.
+func listVerified(t *testing.T, ref name.Reference, key *cosign.CheckOpts) (out []*intoto.Statement, err error) {
 	t.Helper()
 	found, _, err := cosign.VerifyImageAttestations(t.Context(), ref, key)
 	if err != nil {
@@ -243,7 +243,7 @@ func checkProvenance(t *testing.T, statement *intoto.Statement, artifact string,
 	}
 }
 
-func reference(t *testing.T, ref string) name.Reference {
+func parseReference(t *testing.T, ref string) name.Reference {
 	t.Helper()
 	parsed, err := name.ParseReference(ref)
 	check(t, err)

@@ -29,8 +29,7 @@ type keypair struct {
 
 var _ sign.Keypair = &keypair{}
 
-// LoadKey decrypts a private key that `cosign generate-key-pair` created. The parameter `content` is the content of the
-// file with the key.
+// LoadKey decrypts a private key that `cosign generate-key-pair` created, from the content of its file.
 func LoadKey(content, password []byte) (sign.Keypair, error) {
 	signer, err := cosign.LoadPrivateKey(content, password, nil)
 	if err != nil {

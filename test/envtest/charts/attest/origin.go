@@ -24,8 +24,8 @@ type origin struct {
 	bases  []*intoto.ResourceDescriptor // the base images
 }
 
-// originOf returns the origin of an artifact, which is an image, an index of images, or a chart.
-func originOf(described *remote.Descriptor) (*origin, error) {
+// findOrigin returns the origin of an artifact, which is an image, an index of images, or a chart.
+func findOrigin(described *remote.Descriptor) (*origin, error) {
 	var images []v1.Image
 	if described.MediaType.IsIndex() {
 		index, err := described.ImageIndex()

@@ -25,7 +25,7 @@ import (
 )
 
 func TestComponent(t *testing.T) {
-	for _, name := range []string{"manifest-deployer", "mock-deployer"} {
+	for _, name := range []string{"helm-deployer", "manifest-deployer", "mock-deployer"} {
 		t.Run(name+" has the resources and the imports of Landscaper's component [O69]", func(t *testing.T) {
 			dir := t.TempDir()
 			check(t, write(name, "registry.example:5000/x", "v0.1.0", dir))
@@ -42,7 +42,7 @@ func TestComponent(t *testing.T) {
 				t.Errorf("the resources are %v", types)
 			}
 			blueprint := &lsv1alpha1.Blueprint{}
-			check(t, yaml.UnmarshalStrict(unpack(t, filepath.Join(dir, "blobs", "blueprint.tar.gz")), blueprint))
+			check(t, yaml.UnmarshalStrict(readArchive(t, filepath.Join(dir, "blobs", "blueprint.tar.gz")), blueprint))
 			required := map[string]bool{"cluster": true, "landscaperCluster": false, "releaseName": true, "releaseNamespace": true, "identity": false, "values": true, "targetSelectors": false}
 			for _, definition := range blueprint.Imports {
 				if want, known := required[definition.Name]; !known || want != (definition.Required == nil || *definition.Required) {
@@ -60,7 +60,8 @@ func TestComponent(t *testing.T) {
 	}
 }
 
-// checkItem executes the template of the blueprint as Landscaper does, and renders the chart with the values of the item.
+// checkItem executes the template of the blueprint as Landscaper does, and renders the chart with the values of the
+// item.
 func checkItem(t *testing.T, name, text string, descriptor []byte) {
 	t.Helper()
 	cd, imports := map[string]any{}, map[string]any{}
@@ -91,7 +92,7 @@ targetSelectors: [{targets: [{name: t}]}], landscaperCluster: {spec: {config: {k
 	if *config.HelmDeployment || config.Chart.Ref != "registry.example:5000/x/charts/"+name+":0.1.0" {
 		t.Errorf("the item is\n%s", &out)
 	}
-	manifest, err := helm.Render(helm.Chart(name), config.Name, config.Namespace, string(config.Values))
+	manifest, err := helm.Render(helm.FindChart(name), config.Name, config.Namespace, string(config.Values))
 	check(t, err)
 	for _, want := range []string{"registry.example:5000/x/" + name + ":v0.1.0", "-v=debug", "rel-" + name + "-landscaper-cluster-kubeconfig"} {
 		if !strings.Contains(manifest.Manifest, want) {
@@ -100,7 +101,7 @@ targetSelectors: [{targets: [{name: t}]}], landscaperCluster: {spec: {config: {k
 	}
 }
 
-func unpack(t *testing.T, path string) []byte {
+func readArchive(t *testing.T, path string) []byte {
 	t.Helper()
 	file, err := os.Open(path)
 	check(t, err)

@@ -31,7 +31,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "component: want a registry, a version and a directory")
 		os.Exit(2)
 	}
-	for _, name := range []string{"manifest-deployer", "mock-deployer"} {
+	for _, name := range []string{"helm-deployer", "manifest-deployer", "mock-deployer"} {
 		if err := write(name, os.Args[1], os.Args[2], filepath.Join(os.Args[3], name)); err != nil {
 			fmt.Fprintln(os.Stderr, "component:", err)
 			os.Exit(1)
@@ -49,7 +49,7 @@ func write(name, registry, version, dir string) error {
 	if err := t.Execute(&out, map[string]string{"Name": name, "Registry": registry, "Version": version, "ChartVersion": strings.TrimPrefix(version, "v")}); err != nil {
 		return err
 	}
-	blob, err := pack("blueprint.yaml", strings.ReplaceAll(blueprint, "manifest-deployer", name))
+	blob, err := newArchive("blueprint.yaml", strings.ReplaceAll(blueprint, "manifest-deployer", name))
 	if err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func write(name, registry, version, dir string) error {
 	)
 }
 
-// pack returns a reproducible archive that contains a single file.
-func pack(name, content string) ([]byte, error) {
+// newArchive returns a reproducible archive that contains a single file.
+func newArchive(name, content string) ([]byte, error) {
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)
 	archive := tar.NewWriter(compressed)

@@ -25,7 +25,7 @@ resources: [%s.yaml]
 `
 
 func main() {
-	for _, name := range []string{"manifest-deployer", "mock-deployer"} {
+	for _, name := range []string{"helm-deployer", "manifest-deployer", "mock-deployer"} {
 		if err := write(name); err != nil {
 			fmt.Fprintln(os.Stderr, "generate:", err)
 			os.Exit(1)
@@ -34,7 +34,7 @@ func main() {
 }
 
 func write(name string) error {
-	rendered, err := helm.Render(helm.Chart(name), name, "ls-system", "")
+	rendered, err := helm.Render(helm.FindChart(name), name, "ls-system", "")
 	if err != nil {
 		return err
 	}

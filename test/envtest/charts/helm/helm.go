@@ -97,8 +97,8 @@ func Objects(manifest string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// Lint lints a chart, as `helm lint --strict` does. It returns all messages, including those that are only hints.
-func Lint(dir, values string) ([]string, error) {
+// RunLint lints a chart, as `helm lint --strict` does. It returns all messages, including those that are only hints.
+func RunLint(dir, values string) ([]string, error) {
 	given, err := Values(values)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (c *Cluster) Install(ctx context.Context, dir, name, values string) (*relea
 	if err != nil {
 		return nil, err
 	}
-	config, err := c.configuration()
+	config, err := c.newConfiguration()
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (c *Cluster) Upgrade(ctx context.Context, dir, name, values string) (*relea
 	if err != nil {
 		return nil, err
 	}
-	config, err := c.configuration()
+	config, err := c.newConfiguration()
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (c *Cluster) Upgrade(ctx context.Context, dir, name, values string) (*relea
 
 // Values returns the values that the user set for a release, as `helm get values` does.
 func (c *Cluster) Values(name string) (string, error) {
-	config, err := c.configuration()
+	config, err := c.newConfiguration()
 	if err != nil {
 		return "", err
 	}
@@ -180,7 +180,7 @@ func (c *Cluster) Values(name string) (string, error) {
 
 // Uninstall removes a release.
 func (c *Cluster) Uninstall(name string) error {
-	config, err := c.configuration()
+	config, err := c.newConfiguration()
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (c *Cluster) Uninstall(name string) error {
 	return err
 }
 
-func (c *Cluster) configuration() (*action.Configuration, error) {
+func (c *Cluster) newConfiguration() (*action.Configuration, error) {
 	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
 	if err := config.Init(&getter{cluster: c}, c.Namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("set up Helm: %w", err)
@@ -230,8 +230,8 @@ func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	return clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), overrides)
 }
 
-// Chart returns the directory of a chart of this repository.
-func Chart(name string) string { return filepath.Join(Root(), "charts", name) }
+// FindChart returns the directory of a chart of this repository.
+func FindChart(name string) string { return filepath.Join(Root(), "charts", name) }
 
 // Root returns the root directory of the repository.
 func Root() string {

@@ -32,9 +32,9 @@ func Push(file, ref string, created time.Time) error {
 	return nil
 }
 
-// Pull downloads the package of a chart from a registry to a directory, as `helm pull` does, and returns the path of
-// the file.
-func Pull(ref, dir string) (string, error) {
+// PullChart downloads the package of a chart from a registry to a directory, as `helm pull` does, and returns the path
+// of the file.
+func PullChart(ref, dir string) (string, error) {
 	client, err := newRegistryClient(ref)
 	if err != nil {
 		return "", err

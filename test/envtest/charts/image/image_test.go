@@ -10,8 +10,6 @@ import (
 	"debug/elf"
 	"errors"
 	"io"
-	"log"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,9 +19,7 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/sigstore/cosign/v3/pkg/cosign"
@@ -31,6 +27,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
+	"github.com/deployerkit/deployerkit/test/envtest/charts/localregistry"
 )
 
 // platforms are the platforms of the images: the platform of this machine or, with `make test-ship`, all platforms of a
@@ -41,22 +38,14 @@ var platforms = strings.Split(cmp.Or(os.Getenv("DEPLOYERKIT_PLATFORMS"), "linux/
 const password = "secret"
 
 // programs are the programs for which there are images.
-var programs = []string{"manifest-deployer", "mock-deployer"}
+var programs = []string{"helm-deployer", "manifest-deployer", "mock-deployer"}
 
-// serve starts a registry that contains an empty base image for two platforms. It returns the address of the registry.
+// serve starts a registry that contains an empty base image, and returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	address := strings.TrimPrefix(server.URL, "http://")
-	base := v1.ImageIndex(empty.Index)
-	for _, arch := range []string{"amd64", "arm64"} {
-		platform := v1.Platform{OS: "linux", Architecture: arch}
-		image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: platform.OS, Architecture: platform.Architecture})
-		check(t, err)
-		base = mutate.AppendManifests(base, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
-	}
-	check(t, remote.WriteIndex(reference(t, address+"/base:1"), base))
+	address, stop, err := localregistry.Serve()
+	check(t, err)
+	t.Cleanup(stop)
 	return address
 }
 
@@ -64,7 +53,7 @@ func serve(t *testing.T) string {
 // only be equal if they use the same base image.
 func build(t *testing.T, address, base string) {
 	t.Helper()
-	run(t, "image", "REGISTRY="+address+"/x", "BASE="+base+"/base:1", "TAGS=v0.1.0,v0.152.0,v1.4.0",
+	run(t, "image", "REGISTRY="+address+"/x", "BASE="+base+"/"+localregistry.Base, "TAGS=v0.1.0,v0.152.0,v1.4.0",
 		"PLATFORMS="+strings.Join(platforms, ","), "KOFLAGS=--insecure-registry")
 }
 
@@ -84,9 +73,9 @@ func TestImages(t *testing.T) {
 	build(t, address, address)
 	for _, program := range programs {
 		repository := address + "/x/" + program
-		byPlatform := images(t, repository+":v0.152.0")
+		byPlatform := listImages(t, repository+":v0.152.0")
 		t.Run(program+" exists under each of Landscaper's versions [O68]", func(t *testing.T) {
-			if a, b := digest(t, repository+":v0.152.0"), digest(t, repository+":v1.4.0"); a != b {
+			if a, b := getDigest(t, repository+":v0.152.0"), getDigest(t, repository+":v1.4.0"); a != b {
 				t.Errorf("%s is not %s", a, b)
 			}
 		})
@@ -106,14 +95,14 @@ func TestImages(t *testing.T) {
 						t.Errorf("it has no label %s", label)
 					}
 				}
-				checkFiles(t, unpack(t, image), "ko-app/"+program, platform)
+				checkFiles(t, extractFiles(t, image), "ko-app/"+program, platform)
 			}
 		})
 		t.Run(program+" has a bill of materials [O67]", func(t *testing.T) {
 			for _, platform := range platforms {
 				hash, err := byPlatform[platform].Digest()
 				check(t, err)
-				bill, err := remote.Image(reference(t, repository+":"+strings.Replace(hash.String(), ":", "-", 1)+".sbom"))
+				bill, err := remote.Image(parseReference(t, repository+":"+strings.Replace(hash.String(), ":", "-", 1)+".sbom"))
 				check(t, err)
 				layers, err := bill.Layers()
 				check(t, err)
@@ -131,7 +120,7 @@ func TestImages(t *testing.T) {
 	build(t, second, address)
 	t.Run("two builds have the same digest [O67]", func(t *testing.T) {
 		for _, program := range programs {
-			a, b := digestsOf(t, address+"/x/"+program+":v1.4.0"), digestsOf(t, second+"/x/"+program+":v1.4.0")
+			a, b := listDigests(t, address+"/x/"+program+":v1.4.0"), listDigests(t, second+"/x/"+program+":v1.4.0")
 			if !slices.Equal(a, b) {
 				t.Errorf("%s: %s is not %s", program, a, b)
 			}
@@ -154,7 +143,7 @@ func checkSignatures(t *testing.T, registry string) {
 	for _, program := range programs {
 		for _, artifact := range []string{program + ":v0.1.0", program + ":v1.4.0", "charts/" + program + ":0.1.0"} {
 			t.Run(artifact+" has a signature and its provenance [O70]", func(t *testing.T) {
-				statements, _, err := cosign.VerifyImageAttestations(t.Context(), reference(t, registry+"/"+artifact), key)
+				statements, _, err := cosign.VerifyImageAttestations(t.Context(), parseReference(t, registry+"/"+artifact), key)
 				if err != nil || len(statements) != 2 {
 					t.Errorf("%d statements, %v", len(statements), err)
 				}
@@ -205,8 +194,8 @@ func checkFiles(t *testing.T, dir, program, platform string) {
 	}
 }
 
-// unpack writes the files of an image to a new directory, and returns the directory.
-func unpack(t *testing.T, image v1.Image) string {
+// extractFiles writes the files of an image to a new directory, and returns the directory.
+func extractFiles(t *testing.T, image v1.Image) string {
 	t.Helper()
 	dir := t.TempDir()
 	content := mutate.Extract(image)
@@ -228,10 +217,10 @@ func unpack(t *testing.T, image v1.Image) string {
 	}
 }
 
-// images returns the images of a reference. The keys are the platforms of the images.
-func images(t *testing.T, ref string) map[string]v1.Image {
+// listImages returns the images of a reference. The keys are the platforms of the images.
+func listImages(t *testing.T, ref string) map[string]v1.Image {
 	t.Helper()
-	described, err := remote.Get(reference(t, ref))
+	described, err := remote.Get(parseReference(t, ref))
 	check(t, err)
 	out := map[string]v1.Image{}
 	if !described.MediaType.IsIndex() {
@@ -251,10 +240,10 @@ func images(t *testing.T, ref string) map[string]v1.Image {
 	return out
 }
 
-// digestsOf returns the digests of the images of a reference.
-func digestsOf(t *testing.T, ref string) (out []string) {
+// listDigests returns the digests of the images of a reference.
+func listDigests(t *testing.T, ref string) (out []string) {
 	t.Helper()
-	for _, image := range images(t, ref) {
+	for _, image := range listImages(t, ref) {
 		hash, err := image.Digest()
 		check(t, err)
 		out = append(out, hash.String())
@@ -263,14 +252,14 @@ func digestsOf(t *testing.T, ref string) (out []string) {
 	return out
 }
 
-func digest(t *testing.T, ref string) string {
+func getDigest(t *testing.T, ref string) string {
 	t.Helper()
-	described, err := remote.Get(reference(t, ref))
+	described, err := remote.Get(parseReference(t, ref))
 	check(t, err)
 	return described.Digest.String()
 }
 
-func reference(t *testing.T, ref string) name.Reference {
+func parseReference(t *testing.T, ref string) name.Reference {
 	t.Helper()
 	parsed, err := name.ParseReference(ref, name.Insecure)
 	check(t, err)

@@ -18,6 +18,7 @@ import (
 // set the flag instead. The entry is empty if the chart always sets the flag.
 var byValue = map[string]string{
 	"config": "", "health-probe-bind-address": "", "metrics-bind-address": "", "grace-period": "", "leader-elect": "leaderElection: {enabled: false}",
+	"shards": "deployer: {shards: 2}", "shard": "-", // each Pod derives its shard from its name
 	"namespace": "deployer: {watchNamespace: x}", "landscaper-kubeconfig": "deployer: {landscaperClusterKubeconfig: {secretRef: x}}",
 	"enable-oidc-targets": "deployer: {targets: {enableOIDC: true}}", "enable-self-targets": "deployer: {targets: {enableSelf: true}}",
 	"landscaper-audiences": "deployer: {targets: {landscaperAudiences: [x]}}",
@@ -28,13 +29,13 @@ var byValue = map[string]string{
 
 var _ = Describe("Flags of the programs", func() {
 	It("each flag is set by a value or by extraArgs, and the charts use no other flags [O38]", func(ctx SpecContext) {
-		for _, name := range []string{"manifest-deployer", "mock-deployer"} {
+		for _, name := range []string{"helm-deployer", "manifest-deployer", "mock-deployer"} {
 			help, err := exec.CommandContext(ctx, programs[name], "--help").CombinedOutput() //nolint:gosec // built here
 			Expect(err).NotTo(HaveOccurred())
 			known := []string{}
 			for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`).FindAllStringSubmatch(string(help), -1) {
 				known = append(known, flag[1])
-				_, err := helm.Render(helm.Chart(name), "rel", "ls-system", fmt.Sprintf("extraArgs: [--%s=x]", flag[1]))
+				_, err := helm.Render(helm.FindChart(name), "rel", "ls-system", fmt.Sprintf("extraArgs: [--%s=x]", flag[1]))
 				values, isValue := byValue[flag[1]]
 				if !isValue {
 					Expect(err).NotTo(HaveOccurred(), flag[1])
@@ -44,12 +45,12 @@ var _ = Describe("Flags of the programs", func() {
 				if values == "-" {
 					continue
 				}
-				rendered, err := helm.Render(helm.Chart(name), "rel", "ls-system", values)
+				rendered, err := helm.Render(helm.FindChart(name), "rel", "ls-system", values)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(rendered.Manifest).To(MatchRegexp(`- "?--`+flag[1]+`\b`), name)
 			}
 			Expect(len(known)).To(BeNumerically(">", 15))
-			full, err := helm.Render(helm.Chart(name), "rel", "ls-system", strings.ReplaceAll(full, "--target-share=0.5", "--workers=1"))
+			full, err := helm.Render(helm.FindChart(name), "rel", "ls-system", strings.ReplaceAll(full, "--target-share=0.5", "--workers=1"))
 			Expect(err).NotTo(HaveOccurred())
 			for _, flag := range regexp.MustCompile(`(?m)^ +- "?--([a-z0-9-]+)`).FindAllStringSubmatch(full.Manifest, -1) {
 				Expect(known).To(ContainElement(flag[1]))

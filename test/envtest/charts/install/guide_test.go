@@ -78,8 +78,8 @@ func set(command []string) string {
 	return "{}"
 }
 
-// option returns the value of an option of a command.
-func option(command []string, name string) string {
+// getOption returns the value of an option of a command.
+func getOption(command []string, name string) string {
 	for n, arg := range command {
 		if arg == name {
 			return command[n+1]
@@ -108,32 +108,32 @@ var _ = Describe("Installation guide", func() {
 		command := g.command("", "helm install")
 		ref, isOCI := strings.CutPrefix(onLoopback(command[3]), "oci://")
 		Expect(isOCI).To(BeTrue())
-		pulled, err := helm.Pull(ref+":"+option(command, "--version"), dir)
+		pulled, err := helm.PullChart(ref+":"+getOption(command, "--version"), dir)
 		Expect(err).NotTo(HaveOccurred())
 		r := newRelease(ctx, command[2], pulled)
 		r.install(ctx, r.values(g.values("")))
 		Expect(r.deployment(ctx).Name).To(Equal("manifest-deployer"))
 		Expect(r.deployment(ctx).Spec.Template.Spec.Containers[0].Image).To(Equal(address + "/manifest-deployer:v0.1.0"))
 		p := r.start(ctx)
-		p.awaitReady()
-		i := itemsOf(r)
-		i.target(ctx, "cluster", "")
-		i.life(ctx, "cluster")
-		item := i.deploy(ctx, "stays", "cluster", i.manifests("1", "stays"))
-		i.succeed(ctx, item)
+		p.waitUntilReady()
+		i := newItems(r)
+		i.createTarget(ctx, "cluster", "")
+		i.runLifecycle(ctx, "cluster")
+		item := i.createItem(ctx, "stays", "cluster", i.newConfig("1", "stays"))
+		i.waitUntilSucceeded(ctx, item)
 		p.stop()
-		Expect(r.uninstall()).To(Succeed())
+		Expect(r.remove()).To(Succeed())
 		Expect(i.value(ctx, "stays")).To(Equal("1"))
 		r.install(ctx, r.values(g.values("")))
 		p = r.start(ctx)
-		p.awaitReady()
+		p.waitUntilReady()
 		Expect(i.Delete(ctx, item)).To(Succeed())
 		p.stop()
 	})
 
 	It("the switch from Landscaper's deployer and back keeps items and objects", func(ctx SpecContext) {
-		r := newRelease(ctx, "rel", landscapersChart("v0.152"))
-		theirs, ours := r.dir, helm.Chart("manifest-deployer")
+		r := newRelease(ctx, "rel", writeLandscaperChart("v0.152"))
+		theirs, ours := r.dir, helm.FindChart("manifest-deployer")
 		r.install(ctx, "deployer: {identity: me}")
 		command := g.command("Replacing Landscaper's deployer", "helm upgrade")
 		Expect(command[3]).To(Equal("charts/manifest-deployer"))
@@ -144,11 +144,11 @@ var _ = Describe("Installation guide", func() {
 		r.upgrade(ctx, r.values(values))
 		Expect(r.deployment(ctx).Spec.Template.Spec.Containers[0].Image).To(Equal("registry.example/deployers/manifest-deployer:v0.1.0"))
 		p := r.start(ctx)
-		p.awaitReady()
-		i := itemsOf(r)
-		i.target(ctx, "cluster", "")
-		item := i.deploy(ctx, "item", "cluster", i.manifests("1", "kept"))
-		i.succeed(ctx, item)
+		p.waitUntilReady()
+		i := newItems(r)
+		i.createTarget(ctx, "cluster", "")
+		item := i.createItem(ctx, "item", "cluster", i.newConfig("1", "kept"))
+		i.waitUntilSucceeded(ctx, item)
 		p.stop()
 		r.dir = theirs
 		r.upgrade(ctx, values)
@@ -156,8 +156,8 @@ var _ = Describe("Installation guide", func() {
 		r.dir = ours
 		r.upgrade(ctx, r.values(values))
 		p = r.start(ctx)
-		p.awaitReady()
-		i.change(ctx, item, i.manifests("2", "kept"))
+		p.waitUntilReady()
+		i.updateItem(ctx, item, i.newConfig("2", "kept"))
 		Expect(i.Delete(ctx, item)).To(Succeed())
 		p.stop()
 	})
@@ -165,9 +165,9 @@ var _ = Describe("Installation guide", func() {
 	It("the commands grant the rights in the cluster with the items, and create a token for the kubeconfig", func(ctx SpecContext) {
 		const section = "Deploy items in another cluster"
 		command := g.command(section, "helm install")
-		rights := newRelease(ctx, command[2], helm.Chart("manifest-deployer"))
+		rights := newRelease(ctx, command[2], helm.FindChart("manifest-deployer"))
 		rights.install(ctx, set(command))
-		admin, err := cp.KubeconfigFile(GinkgoT().TempDir())
+		admin, err := cp.WriteKubeconfig(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		args := g.command(section, "kubectl create token")[1:]
 		for n := range args {
@@ -176,15 +176,15 @@ var _ = Describe("Installation guide", func() {
 		token, err := exec.CommandContext(ctx, cp.Kubectl(), append(args, "--kubeconfig="+admin)...).Output() //nolint:gosec // of the guide
 		Expect(err).NotTo(HaveOccurred())
 
-		r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "landscaper"}, Data: map[string][]byte{"kubeconfig": kubeconfigOf(strings.TrimSpace(string(token)))}}
+		r := newRelease(ctx, "rel", helm.FindChart("manifest-deployer"))
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "landscaper"}, Data: map[string][]byte{"kubeconfig": newKubeconfig(strings.TrimSpace(string(token)))}}
 		Expect(c.Create(ctx, secret)).To(Succeed())
 		r.install(ctx, r.values("deployer: {landscaperClusterKubeconfig: {secretRef: landscaper}}"))
 		p := r.start(ctx)
-		p.awaitReady()
-		i := itemsOf(r)
-		i.target(ctx, "cluster", "")
-		i.life(ctx, "cluster")
+		p.waitUntilReady()
+		i := newItems(r)
+		i.createTarget(ctx, "cluster", "")
+		i.runLifecycle(ctx, "cluster")
 		p.stop()
 	})
 
@@ -192,36 +192,36 @@ var _ = Describe("Installation guide", func() {
 		names := []string{"first", "second"}
 		releases := map[string]*release{}
 		for _, name := range names {
-			r := newRelease(ctx, "manifest-deployer", helm.Chart("manifest-deployer"))
+			r := newRelease(ctx, "manifest-deployer", helm.FindChart("manifest-deployer"))
 			r.install(ctx, r.values(fmt.Sprintf(`{deployer: {identity: %[1]s, itemSelector: "spec=shared", targetSelector: [{targets: [{name: %[1]s}]}]}}`, name)))
 			releases[name] = r
-			r.start(ctx).awaitReady()
+			r.start(ctx).waitUntilReady()
 		}
-		i := itemsOf(releases["first"])
+		i := newItems(releases["first"])
 		i.spec = "shared"
 		for _, name := range names {
-			i.target(ctx, name, "")
-			item := i.deploy(ctx, name, name, i.manifests("1", name))
-			i.succeed(ctx, item)
+			i.createTarget(ctx, name, "")
+			item := i.createItem(ctx, name, name, i.newConfig("1", name))
+			i.waitUntilSucceeded(ctx, item)
 			Expect(i.Get(ctx, item)).To(HaveField("Status.Deployer.Identity", name))
 			Expect(i.Delete(ctx, item)).To(Succeed())
 		}
 		for _, r := range releases {
-			Expect(refused(ctx, r.namespace, "manifest-deployer")).To(BeEmpty())
+			Expect(listRefused(ctx, r.namespace, "manifest-deployer")).To(BeEmpty())
 		}
 	})
 
 	It("the values for private networks allow targets behind a proxy and with another certificate authority [O56]", func(ctx SpecContext) {
 		values := g.values("Private registries, authorities, proxies")
 		proxy := startProxy("target.example:6443", cp.Config.Host)
-		r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
+		r := newRelease(ctx, "rel", helm.FindChart("manifest-deployer"))
 		authorities := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "company-authorities"}, Data: map[string]string{"ca.crt": string(cp.Config.CAData)}}
 		Expect(c.Create(ctx, authorities)).To(Succeed())
 		r.install(ctx, r.values(merge(values, "proxy: {httpsProxy: "+proxy.URL+"}")))
 		Expect(r.deployment(ctx).Spec.Template.Spec.Containers[0].Image).To(ContainSubstring("@sha256:"))
 		p := r.start(ctx)
-		p.awaitReady()
-		i := itemsOf(r)
+		p.waitUntilReady()
+		i := newItems(r)
 		access, err := clientcmd.Load(cp.Kubeconfig())
 		Expect(err).NotTo(HaveOccurred())
 		for _, cluster := range access.Clusters {
@@ -231,8 +231,8 @@ var _ = Describe("Installation guide", func() {
 		Expect(err).NotTo(HaveOccurred())
 		config, err := json.Marshal(map[string]string{"kubeconfig": string(kubeconfig)})
 		Expect(err).NotTo(HaveOccurred())
-		i.target(ctx, "behind", string(config))
-		i.life(ctx, "behind")
+		i.createTarget(ctx, "behind", string(config))
+		i.runLifecycle(ctx, "behind")
 		p.stop()
 		Expect(proxy.connections.Load()).To(BeNumerically(">", 0))
 	})
@@ -246,13 +246,13 @@ var _ = Describe("Installation guide", func() {
 				values = string(file.Data)
 			}
 		}
-		rights := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
+		rights := newRelease(ctx, "rel", helm.FindChart("manifest-deployer"))
 		rights.install(ctx, "rbac: {landscaperClusterOnly: true}")
 		kubeconfig, err := json.Marshal(map[string]any{"deployer": map[string]any{"landscaperClusterKubeconfig": map[string]any{
-			"kubeconfig": string(kubeconfigOf(access(ctx, rights.namespace, "rel-manifest-deployer").BearerToken)),
+			"kubeconfig": string(newKubeconfig(newConfigForAccount(ctx, rights.namespace, "rel-manifest-deployer").BearerToken)),
 		}}})
 		Expect(err).NotTo(HaveOccurred())
-		r := newRelease(ctx, "manifest-ns", helm.Chart("manifest-deployer"))
+		r := newRelease(ctx, "manifest-ns", helm.FindChart("manifest-deployer"))
 		rendered, err := helm.Render(r.dir, r.name, r.namespace, merge(r.values(values), string(kubeconfig)))
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range rendered.Objects {
@@ -262,13 +262,13 @@ var _ = Describe("Installation guide", func() {
 			Expect(c.Create(ctx, object)).To(Succeed())
 		}
 		r.manifest = rendered.Manifest
-		r.awaitRights(ctx)
+		r.waitForRights(ctx)
 		p := r.start(ctx)
-		p.awaitReady()
-		i := itemsOf(r)
-		i.target(ctx, "cluster", "")
-		item := i.deploy(ctx, "item", "cluster", i.manifests("1", "a"))
-		i.succeed(ctx, item)
+		p.waitUntilReady()
+		i := newItems(r)
+		i.createTarget(ctx, "cluster", "")
+		item := i.createItem(ctx, "item", "cluster", i.newConfig("1", "a"))
+		i.waitUntilSucceeded(ctx, item)
 		Expect(i.Delete(ctx, item)).To(Succeed())
 		Expect(c.Get(ctx, item, &lsv1alpha1.DeployItem{})).To(MatchError(ContainSubstring("not found")))
 		p.stop()
@@ -278,7 +278,7 @@ var _ = Describe("Installation guide", func() {
 		for _, text := range g {
 			for _, found := range regexp.MustCompile(`--set [^\s]+`).FindAllString(text, -1) {
 				values := set(strings.Fields(found))
-				_, err := helm.Render(helm.Chart("manifest-deployer"), "rel", "ls-system", values)
+				_, err := helm.Render(helm.FindChart("manifest-deployer"), "rel", "ls-system", values)
 				Expect(err).NotTo(HaveOccurred(), values)
 			}
 		}

@@ -35,21 +35,21 @@ var _ = Describe("Chart that deployerkit init writes", func() {
 		Expect(image.CombinedOutput()).To(ContainSubstring("--tags=v0.1.0 "))
 		programs["greeting-deployer"] = filepath.Join(dir, "program")
 		chart := filepath.Join(dir, "chart")
-		Expect(helm.Lint(chart, "")).To(Or(BeEmpty(), ConsistOf(ContainSubstring("icon is recommended"))))
+		Expect(helm.RunLint(chart, "")).To(Or(BeEmpty(), ConsistOf(ContainSubstring("icon is recommended"))))
 
 		r := newRelease(ctx, "rel", chart)
 		r.install(ctx, r.values("deployer: {identity: me, controller: {workers: 2}}"))
 		Expect(r.deployment(ctx).Spec.Template.Spec.Containers[0].Image).To(Equal("registry.example/greeting-deployer:v0.1.0"), "the chart uses the image that 'make image' pushes")
 		p := r.start(ctx)
-		p.awaitReady()
-		i := itemsOf(r)
+		p.waitUntilReady()
+		i := newItems(r)
 		di := i.Item(r.namespace, "item", "example.org/greeting", `{"apiVersion":"example.org/v1alpha1","kind":"Greeting","name":"you"}`)
 		di.Labels = map[string]string{"spec": i.spec}
 		Expect(i.Deploy(ctx, di)).To(Succeed())
-		Expect(i.AwaitFinished(ctx, client.ObjectKeyFromObject(di))).To(HaveField("Status", SatisfyAll(
+		Expect(i.WaitUntilFinished(ctx, client.ObjectKeyFromObject(di))).To(HaveField("Status", SatisfyAll(
 			HaveField("Phase", lsv1alpha1.DeployItemPhases.Succeeded), HaveField("Deployer.Identity", "me"))))
 		Expect(i.Delete(ctx, client.ObjectKeyFromObject(di))).To(Succeed())
 		p.stop()
-		Expect(refused(ctx, r.namespace, "rel-greeting-deployer")).To(BeEmpty())
+		Expect(listRefused(ctx, r.namespace, "rel-greeting-deployer")).To(BeEmpty())
 	})
 })

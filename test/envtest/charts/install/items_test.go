@@ -28,16 +28,16 @@ type items struct {
 	spec      string // value of the label "spec" of the items
 }
 
-func itemsOf(r *release) *items {
+func newItems(r *release) *items {
 	return &items{
 		Landscaper: landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID, DeployerType: true}),
 		namespace:  r.namespace, spec: r.namespace,
 	}
 }
 
-// target creates a Target with the given configuration. If `config` is empty, the configuration is in a Secret and
-// contains an administrator's kubeconfig.
-func (i *items) target(ctx context.Context, name, config string) {
+// createTarget creates a Target with the given configuration. If `config` is empty, the configuration is in a Secret
+// and contains an administrator's kubeconfig.
+func (i *items) createTarget(ctx context.Context, name, config string) {
 	GinkgoHelper()
 	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: name}}
 	target.Spec.Type = "landscaper.gardener.cloud/kubernetes-cluster"
@@ -51,9 +51,9 @@ func (i *items) target(ctx context.Context, name, config string) {
 	Expect(c.Create(ctx, target)).To(Succeed())
 }
 
-// manifests returns the configuration of an item that deploys ConfigMaps with the given names. The item exports the
+// newConfig returns the configuration of an item that deploys ConfigMaps with the given names. The item exports the
 // value of the first ConfigMap.
-func (i *items) manifests(value string, names ...string) string {
+func (i *items) newConfig(value string, names ...string) string {
 	var entries []any
 	for _, name := range names {
 		entries = append(entries, map[string]any{"manifest": map[string]any{
@@ -71,9 +71,9 @@ func (i *items) manifests(value string, names ...string) string {
 
 const mockConfig = `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","export":{"a":1}}`
 
-// deploy creates an item and starts its first job. If the parameter `target` is empty, the item is for the mock
-// deployer, otherwise for the manifest deployer.
-func (i *items) deploy(ctx context.Context, name, target, config string) types.NamespacedName {
+// createItem creates an item and starts its first job. If target is empty, the item is for the mock deployer, otherwise
+// for the manifest deployer.
+func (i *items) createItem(ctx context.Context, name, target, config string) types.NamespacedName {
 	GinkgoHelper()
 	itemType := mock.Type
 	if target != "" {
@@ -88,21 +88,21 @@ func (i *items) deploy(ctx context.Context, name, target, config string) types.N
 	return client.ObjectKeyFromObject(di)
 }
 
-// succeed waits until the current job of an item has succeeded.
-func (i *items) succeed(ctx context.Context, item types.NamespacedName) {
+// waitUntilSucceeded waits until the current job of an item has succeeded.
+func (i *items) waitUntilSucceeded(ctx context.Context, item types.NamespacedName) {
 	GinkgoHelper()
-	di, err := i.AwaitFinished(ctx, item)
+	di, err := i.WaitUntilFinished(ctx, item)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "lastError: %+v", di.Status.LastError)
 }
 
-// change changes the configuration of an item, starts a job and waits until the job has succeeded.
-func (i *items) change(ctx context.Context, item types.NamespacedName, config string) {
+// updateItem changes the configuration of an item, starts a job and waits until the job has succeeded.
+func (i *items) updateItem(ctx context.Context, item types.NamespacedName, config string) {
 	GinkgoHelper()
 	Expect(i.Update(ctx, item, config)).To(Succeed())
 	job, err := i.Trigger(ctx, item)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(i.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+	Expect(i.WaitForJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
 }
 
 // value returns the value in a ConfigMap, or "gone" if the ConfigMap does not exist.
@@ -114,16 +114,16 @@ func (i *items) value(ctx context.Context, name string) string {
 	return cm.Data["k"]
 }
 
-// life deploys an item of the manifest deployer, edits its object and waits for the correction, changes the item, and
-// deletes it.
-func (i *items) life(ctx context.Context, target string) {
+// runLifecycle deploys an item of the manifest deployer, edits its object and waits for the correction, changes the
+// item, and deletes it.
+func (i *items) runLifecycle(ctx context.Context, target string) {
 	GinkgoHelper()
-	item := i.deploy(ctx, target+"-item", target, i.manifests("1", target+"-a", target+"-b"))
-	i.succeed(ctx, item)
+	item := i.createItem(ctx, target+"-item", target, i.newConfig("1", target+"-a", target+"-b"))
+	i.waitUntilSucceeded(ctx, item)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"by hand"}}`))
 	Expect(c.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: target + "-a"}}, patch)).To(Succeed())
-	Eventually(ctx, i.value).WithArguments(ctx, target+"-a").WithTimeout(patience).Should(Equal("1"))
-	i.change(ctx, item, i.manifests("2", target+"-a"))
+	Eventually(ctx, i.value).WithArguments(ctx, target+"-a").WithTimeout(timeout).Should(Equal("1"))
+	i.updateItem(ctx, item, i.newConfig("2", target+"-a"))
 	Expect([]string{i.value(ctx, target+"-a"), i.value(ctx, target+"-b")}).To(Equal([]string{"2", "gone"}))
 	Expect(i.Delete(ctx, item)).To(Succeed())
 	Expect(i.value(ctx, target+"-a")).To(Equal("gone"))

@@ -23,9 +23,9 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// patience is the time limit of each wait. Even on a busy machine, another replica can take over the lease within this
+// timeout is the time limit of each wait. Even on a busy machine, another replica can take over the lease within this
 // time.
-const patience = 2 * time.Minute
+const timeout = 2 * time.Minute
 
 // pod is a process that is started with the settings of a Pod from a release of the chart.
 type pod struct {
@@ -37,7 +37,7 @@ type pod struct {
 }
 
 // start starts a process with the settings of a Pod of the release: its arguments, its environment, its files and a
-// token. The parameter `more` contains further arguments, for specs that run several processes.
+// token. Specs that run several processes pass further arguments in more.
 func (r *release) start(ctx context.Context, more ...string) *pod {
 	GinkgoHelper()
 	template := r.deployment(ctx).Spec.Template
@@ -46,12 +46,12 @@ func (r *release) start(ctx context.Context, more ...string) *pod {
 	for _, port := range container.Ports {
 		p.ports[port.Name] = port.ContainerPort
 	}
-	p.mount(ctx, r.namespace)
+	p.writeVolumes(ctx, r.namespace)
 	args := []string{}
 	for _, arg := range container.Args {
 		args = append(args, strings.ReplaceAll(arg, "/app/ls", p.root+"/app/ls"))
 	}
-	kubeconfig, err := faultnet.Kubeconfig(access(ctx, r.namespace, template.Spec.ServiceAccountName))
+	kubeconfig, err := faultnet.EncodeKubeconfig(newConfigForAccount(ctx, r.namespace, template.Spec.ServiceAccountName))
 	Expect(err).NotTo(HaveOccurred())
 	path := filepath.Join(p.root, "token")
 	Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
@@ -66,13 +66,13 @@ func (r *release) start(ctx context.Context, more ...string) *pod {
 	}
 	p.Session, err = gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { p.Kill().Wait(patience) })
+	DeferCleanup(func() { p.Kill().Wait(timeout) })
 	return p
 }
 
-// mount writes the files of the Secrets and ConfigMaps that the Pod mounts. Call it again after a Secret or ConfigMap
-// has changed.
-func (p *pod) mount(ctx context.Context, namespace string) {
+// writeVolumes writes the files of the Secrets and ConfigMaps that the Pod mounts. Call it again after a Secret or
+// ConfigMap has changed.
+func (p *pod) writeVolumes(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, mount := range p.spec.Containers[0].VolumeMounts {
 		for _, volume := range p.spec.Volumes {
@@ -81,7 +81,7 @@ func (p *pod) mount(ctx context.Context, namespace string) {
 			}
 			dir := filepath.Join(p.root, mount.MountPath)
 			Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
-			for key, value := range files(ctx, namespace, volume) {
+			for key, value := range readVolume(ctx, namespace, volume) {
 				fresh := filepath.Join(dir, "."+key)
 				Expect(os.WriteFile(fresh, value, 0o600)).To(Succeed())
 				Expect(os.Rename(fresh, filepath.Join(dir, key))).To(Succeed())
@@ -90,8 +90,8 @@ func (p *pod) mount(ctx context.Context, namespace string) {
 	}
 }
 
-// files returns the content of the files in a volume. The keys are the names of the files.
-func files(ctx context.Context, namespace string, volume corev1.Volume) map[string][]byte {
+// readVolume returns the content of the files in a volume. The keys are the names of the files.
+func readVolume(ctx context.Context, namespace string, volume corev1.Volume) map[string][]byte {
 	GinkgoHelper()
 	switch {
 	case volume.Secret != nil:
@@ -110,22 +110,22 @@ func files(ctx context.Context, namespace string, volume corev1.Volume) map[stri
 	return nil
 }
 
-// probe returns the HTTP status of a probe, or 0 if there is no response. Like a kubelet, it does not connect to
+// runProbe returns the HTTP status of a probe, or 0 if there is no response. Like a kubelet, it does not connect to
 // 127.0.0.1.
-func (p *pod) probe(probe *corev1.Probe) int {
+func (p *pod) runProbe(probe *corev1.Probe) int {
 	code, _ := get(fmt.Sprintf("http://127.0.0.2:%d%s", p.ports[probe.HTTPGet.Port.StrVal], probe.HTTPGet.Path))
 	return code
 }
 
-// awaitReady waits until the Pod is ready.
-func (p *pod) awaitReady() {
+// waitUntilReady waits until the Pod is ready.
+func (p *pod) waitUntilReady() {
 	GinkgoHelper()
-	Eventually(func() int { return p.probe(p.spec.Containers[0].ReadinessProbe) }).WithTimeout(patience).Should(Equal(http.StatusOK))
-	Expect(p.probe(p.spec.Containers[0].LivenessProbe)).To(Equal(http.StatusOK))
+	Eventually(func() int { return p.runProbe(p.spec.Containers[0].ReadinessProbe) }).WithTimeout(timeout).Should(Equal(http.StatusOK))
+	Expect(p.runProbe(p.spec.Containers[0].LivenessProbe)).To(Equal(http.StatusOK))
 }
 
-// metrics returns the text of the metrics page.
-func (p *pod) metrics() string {
+// getMetrics returns the text of the metrics page.
+func (p *pod) getMetrics() string {
 	_, page := get(fmt.Sprintf("http://127.0.0.2:%d/metrics", p.ports["metrics"]))
 	return page
 }

@@ -28,13 +28,13 @@ type proxy struct {
 // startProxy starts a proxy that forwards connections for the given host to the server with the given URL.
 func startProxy(host, server string) *proxy {
 	p := &proxy{host: host, server: strings.Trim(strings.TrimPrefix(server, "https://"), "/")}
-	p.Server = httptest.NewServer(http.HandlerFunc(p.connect))
+	p.Server = httptest.NewServer(http.HandlerFunc(p.handleConnect))
 	DeferCleanup(p.Close)
 	return p
 }
 
-// connect handles the method CONNECT.
-func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
+// handleConnect handles the method CONNECT.
+func (p *proxy) handleConnect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect || r.Host != p.host {
 		http.Error(w, "unknown host "+r.Host, http.StatusBadGateway)
 		return
@@ -51,23 +51,24 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		_ = upstream.Close()
 		return
 	}
-	go relay(upstream, downstream)
-	go relay(downstream, upstream)
+	go copyAndClose(upstream, downstream)
+	go copyAndClose(downstream, upstream)
 }
 
-// relay copies data from one connection to the other until one of the connections is closed, and then closes both.
-func relay(to, from net.Conn) {
+// copyAndClose copies data from one connection to the other until one of the connections is closed, and then closes
+// both.
+func copyAndClose(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	_ = to.Close()
 	_ = from.Close()
 }
 
-// kubeconfigOf returns a kubeconfig that contains the address of the control plane and the given token.
-func kubeconfigOf(token string) []byte {
+// newKubeconfig returns a kubeconfig that contains the address of the control plane and the given token.
+func newKubeconfig(token string) []byte {
 	GinkgoHelper()
 	config := rest.AnonymousClientConfig(cp.Config)
 	config.BearerToken = token
-	out, err := faultnet.Kubeconfig(config)
+	out, err := faultnet.EncodeKubeconfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	return out
 }

@@ -49,10 +49,10 @@ func (r *release) install(ctx context.Context, values string) {
 	out, err := r.cluster.Install(ctx, r.dir, r.name, values)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		Expect(client.IgnoreNotFound(r.uninstall())).To(Or(Succeed(), MatchError(ContainSubstring("not found"))))
+		Expect(client.IgnoreNotFound(r.remove())).To(Or(Succeed(), MatchError(ContainSubstring("not found"))))
 	})
 	r.manifest = out.Manifest
-	r.awaitRights(ctx)
+	r.waitForRights(ctx)
 }
 
 // upgrade upgrades the release to the current chart with the given values.
@@ -61,17 +61,17 @@ func (r *release) upgrade(ctx context.Context, values string) {
 	out, err := r.cluster.Upgrade(ctx, r.dir, r.name, values)
 	Expect(err).NotTo(HaveOccurred())
 	r.manifest = out.Manifest
-	r.awaitRights(ctx)
+	r.waitForRights(ctx)
 }
 
-func (r *release) uninstall() error { return r.cluster.Uninstall(r.name) }
+func (r *release) remove() error { return r.cluster.Uninstall(r.name) }
 
 // values returns the chart values for a program in this suite, merged with the values in `more`. With these values, the
 // program handles only the items of the spec and accepts targets on loopback addresses.
 func (r *release) values(more string) string {
 	GinkgoHelper()
-	own := fmt.Sprintf(`{deployer: {itemSelector: spec=%s}, health: {port: %d}, metrics: {port: %d}}`, r.namespace, freePort(), freePort())
-	if strings.Contains(filepath.Base(r.dir), "manifest-deployer") {
+	own := fmt.Sprintf(`{deployer: {itemSelector: spec=%s}, health: {port: %d}, metrics: {port: %d}}`, r.namespace, findFreePort(), findFreePort())
+	if name := filepath.Base(r.dir); strings.Contains(name, "manifest-deployer") || strings.Contains(name, "helm-deployer") {
 		own = merge(own, "deployer: {targets: {allowPrivateHosts: true}}")
 	}
 	return merge(own, more)
@@ -109,8 +109,8 @@ func (r *release) deployment(ctx context.Context) *appsv1.Deployment {
 	return &list.Items[0]
 }
 
-// awaitRights waits until all roles of the release are in force.
-func (r *release) awaitRights(ctx context.Context) {
+// waitForRights waits until all roles of the release are in force.
+func (r *release) waitForRights(ctx context.Context) {
 	GinkgoHelper()
 	objects, err := helm.Objects(r.manifest)
 	Expect(err).NotTo(HaveOccurred())
@@ -128,14 +128,14 @@ func (r *release) awaitRights(ctx context.Context) {
 			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, binding)).To(Succeed())
 			for _, subject := range binding.Subjects {
 				user := "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
-				world.AwaitRights(ctx, c, user, object.GetNamespace(), rules[kind+object.GetNamespace()+object.GetName()]...)
+				world.WaitForRights(ctx, c, user, object.GetNamespace(), rules[kind+object.GetNamespace()+object.GetName()]...)
 			}
 		}
 	}
 }
 
-// access returns a config with a ServiceAccount token, like the config of a Pod with this ServiceAccount.
-func access(ctx context.Context, namespace, account string) *rest.Config {
+// newConfigForAccount returns a config with a ServiceAccount token, like the config of a Pod with this ServiceAccount.
+func newConfigForAccount(ctx context.Context, namespace, account string) *rest.Config {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{}
 	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
@@ -153,10 +153,10 @@ type call struct {
 	Annotations map[string]string
 }
 
-// refused returns the requests of an account that were rejected because a right is missing.
-func refused(ctx context.Context, namespace, account string) (out []string) {
+// listRefused returns the requests of an account that were rejected because a right is missing.
+func listRefused(ctx context.Context, namespace, account string) (out []string) {
 	GinkgoHelper()
-	for _, call := range calls(ctx, namespace, account) {
+	for _, call := range listCalls(ctx, namespace, account) {
 		if call.Annotations["authorization.k8s.io/decision"] != "allow" {
 			out = append(out, fmt.Sprintf("%s %+v", call.Verb, *call.ObjectRef))
 		}
@@ -164,11 +164,11 @@ func refused(ctx context.Context, namespace, account string) (out []string) {
 	return out
 }
 
-// calls returns the requests for resources that an account has sent so far. It first sends a request that is rejected.
-// This request marks the end of the earlier requests in the audit log.
-func calls(ctx context.Context, namespace, account string) (out []call) {
+// listCalls returns the requests for resources that an account has sent so far. It first sends a request that is
+// rejected. This request marks the end of the earlier requests in the audit log.
+func listCalls(ctx context.Context, namespace, account string) (out []call) {
 	GinkgoHelper()
-	user := world.NewClient(GinkgoTB(), access(ctx, namespace, account))
+	user := world.NewClient(GinkgoTB(), newConfigForAccount(ctx, namespace, account))
 	mark := namespace + "-mark"
 	Expect(user.Get(ctx, client.ObjectKey{Name: mark}, &corev1.Namespace{})).To(MatchError(ContainSubstring("forbidden")))
 	Eventually(func(g Gomega) {
@@ -192,8 +192,8 @@ func calls(ctx context.Context, namespace, account string) (out []call) {
 	return out
 }
 
-// freePort returns a port on which nothing listens at the moment.
-func freePort() int {
+// findFreePort returns a port on which nothing listens at the moment.
+func findFreePort() int {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
 	Expect(err).NotTo(HaveOccurred())

@@ -5,7 +5,9 @@
 package install_test
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
@@ -31,12 +34,24 @@ var (
 
 func TestInstall(t *testing.T) { world.Run(t, "charts") }
 
+// buildHelmDeployer builds the program in the module deployers/helm, and returns its path.
+func buildHelmDeployer(ctx context.Context) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "helm-deployer")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/helm-deployer")
+	build.Dir = filepath.Join(helm.Root(), "deployers", "helm")
+	out, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	return path
+}
+
 var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, name := range []string{"manifest-deployer", "mock-deployer"} {
 		path, err := gexec.Build("github.com/deployerkit/deployerkit/cmd/" + name)
 		Expect(err).NotTo(HaveOccurred())
 		programs[name] = path
 	}
+	programs["helm-deployer"] = buildHelmDeployer(ctx)
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 	dir := GinkgoT().TempDir()
 	policy := filepath.Join(dir, "policy.json")

@@ -34,8 +34,8 @@ var _ = Describe("Upgrade of a chart", func() {
 		how := map[bool]string{false: "server-side", true: "client-side"}[clientSide]
 
 		It("succeeds between all kinds of values, "+how+" [O12, O14, O16, O19, O55, O60, O62]", func(ctx SpecContext) {
-			for _, chart := range []string{"manifest-deployer", "mock-deployer"} {
-				r := newRelease(ctx, "rel", helm.Chart(chart))
+			for _, chart := range []string{"helm-deployer", "manifest-deployer", "mock-deployer"} {
+				r := newRelease(ctx, "rel", helm.FindChart(chart))
 				r.cluster.ClientSide = clientSide
 				r.install(ctx, "")
 				for _, values := range []string{
@@ -48,12 +48,12 @@ var _ = Describe("Upgrade of a chart", func() {
 					}
 					Expect(r.deployment(ctx).Spec.Strategy.Type).To(Equal(want), values)
 				}
-				Expect(r.uninstall()).To(Succeed())
+				Expect(r.remove()).To(Succeed())
 			}
 		})
 
 		It("causes no conflict with the number of replicas that an autoscaler has set, "+how+" [O12]", func(ctx SpecContext) {
-			r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
+			r := newRelease(ctx, "rel", helm.FindChart("manifest-deployer"))
 			r.cluster.ClientSide = clientSide
 			r.install(ctx, "hpa: {maxReplicas: 4}")
 			scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
@@ -66,18 +66,18 @@ var _ = Describe("Upgrade of a chart", func() {
 			It("succeeds from Landscaper's chart "+version+" and back, "+how+" [O49]", func(ctx SpecContext) {
 				r := newRelease(ctx, "rel", "")
 				r.cluster.ClientSide = clientSide
-				theirs := landscapersChart(version)
+				theirs := writeLandscaperChart(version)
 				values := "{replicaCount: 1, hpa: {maxReplicas: 1}, deployer: {identity: me, namespace: '', controller: {workers: 4}}}"
 				r.dir = theirs
 				r.install(ctx, values)
 				before := r.deployment(ctx).DeepCopy()
-				r.dir = helm.Chart("manifest-deployer")
+				r.dir = helm.FindChart("manifest-deployer")
 				r.upgrade(ctx, r.values(values))
 				after := r.deployment(ctx)
 				Expect(after.UID).To(Equal(before.UID), "the object is not recreated")
 				Expect(after.Spec.Template.Spec.Containers).To(HaveLen(1))
 				p := r.start(ctx)
-				p.awaitReady()
+				p.waitUntilReady()
 				p.stop()
 				r.dir = theirs
 				r.upgrade(ctx, values)
@@ -89,10 +89,10 @@ var _ = Describe("Upgrade of a chart", func() {
 	}
 
 	It("succeeds for the manifests with kubectl and kustomize as an apply [O62]", func(ctx SpecContext) {
-		kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
+		kubeconfig, err := cp.WriteKubeconfig(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ls-system"}}))).To(Succeed())
-		for _, name := range []string{"manifest-deployer", "mock-deployer"} {
+		for _, name := range []string{"helm-deployer", "manifest-deployer", "mock-deployer"} {
 			for _, verb := range [][]string{{"apply", "--server-side"}, {"apply", "--server-side"}, {"delete"}} {
 				args := slices.Concat(verb, []string{"--kubeconfig=" + kubeconfig, "--kustomize=" + filepath.Join(helm.Root(), "manifests", name)})
 				out, err := exec.CommandContext(ctx, cp.Kubectl(), args...).CombinedOutput() //nolint:gosec // of the control plane
@@ -102,9 +102,9 @@ var _ = Describe("Upgrade of a chart", func() {
 	})
 })
 
-// landscapersChart writes a chart and returns its directory. The chart has the objects, names and immutable fields of
-// the given version of Landscaper's chart for the manifest deployer.
-func landscapersChart(version string) string {
+// writeLandscaperChart writes a chart and returns its directory. The chart has the objects, names and immutable fields
+// of the given version of Landscaper's chart for the manifest deployer.
+func writeLandscaperChart(version string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	autoscaler, strategy, replicas := "", "", "  replicas: {{ .Values.replicaCount }}\n"

@@ -34,7 +34,7 @@ func main() {
 		os.Exit(2)
 	}
 	p := publication{registry: flag.Arg(0), version: flag.Arg(1), dir: flag.Arg(2), commit: *commit, created: time.Unix(*created, 0).UTC()}
-	for kind, describe := range map[string]func(string) chart.Chart{"manifest": chart.Manifest, "mock": chart.Mock} {
+	for kind, describe := range chart.NewCharts() {
 		if err := p.push(kind, describe); err != nil {
 			fmt.Fprintln(os.Stderr, "push:", err)
 			os.Exit(1)
@@ -55,7 +55,7 @@ func (p *publication) push(kind string, describe func(rights string) chart.Chart
 		return err
 	}
 	c := describe(string(rights))
-	path, err := p.pack(&c)
+	path, err := p.writePackage(&c)
 	if err != nil {
 		return fmt.Errorf("package %s: %w", c.Name, err)
 	}
@@ -67,15 +67,15 @@ func (p *publication) push(kind string, describe func(rights string) chart.Chart
 	return nil
 }
 
-// pack writes the package of a chart and returns the path of the package. The files in the package have the time of the
-// commit as their modification time.
-func (p *publication) pack(c *chart.Chart) (string, error) {
+// writePackage writes the package of a chart and returns the path of the package. The files in the package have the
+// time of the commit as their modification time.
+func (p *publication) writePackage(c *chart.Chart) (string, error) {
 	version, found := strings.CutPrefix(p.version, "v")
 	if !found {
 		return "", fmt.Errorf("version %s does not begin with v", p.version)
 	}
 	c.Version, c.Commit, c.Repository = version, p.commit, p.registry+"/"+c.Name
-	files, err := c.Files()
+	files, err := c.RenderFiles()
 	if err != nil {
 		return "", err
 	}

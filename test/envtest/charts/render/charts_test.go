@@ -22,34 +22,35 @@ import (
 const (
 	manifestChart = "manifest-deployer"
 	mockChart     = "mock-deployer"
+	helmChart     = "helm-deployer"
 
 	deployment = "Deployment"
 	pod        = "spec.template.spec."
 	container  = pod + "containers.0."
 )
 
-var both = []string{manifestChart, mockChart}
+// allCharts are the charts of this repository.
+var allCharts = []string{helmChart, manifestChart, mockChart}
 
 // render renders a chart with the release name "rel" for the namespace ls-system.
 func render(t *testing.T, chart, values string) *helm.Rendered {
 	t.Helper()
-	out, err := helm.Render(helm.Chart(chart), "rel", "ls-system", values)
+	out, err := helm.Render(helm.FindChart(chart), "rel", "ls-system", values)
 	if err != nil {
 		t.Fatalf("%s: %v", chart, err)
 	}
 	return out
 }
 
-// eachChart runs a test for both charts.
+// eachChart runs a test for each chart.
 func eachChart(t *testing.T, test func(t *testing.T, chart string)) {
 	t.Helper()
-	for _, chart := range both {
+	for _, chart := range allCharts {
 		t.Run(chart, func(t *testing.T) { test(t, chart) })
 	}
 }
 
-// The function `one` returns the only rendered object of a kind. It fails the test if there is no such object, or more
-// than one.
+// one returns the only rendered object of a kind. It fails the test if there is no such object, or more than one.
 func one(t *testing.T, r *helm.Rendered, kind string) *unstructured.Unstructured {
 	t.Helper()
 	found := all(r, kind)
@@ -63,9 +64,9 @@ func all(r *helm.Rendered, kind string) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
 }
 
-// The function `at` returns the value at a path, or nil if there is none. Dots separate the parts of the path, and
-// numbers are indices of lists.
-func at(o *unstructured.Unstructured, path string) any {
+// getPath returns the value at a path, or nil if there is none. Dots separate the parts of the path, and numbers are
+// indices of lists.
+func getPath(o *unstructured.Unstructured, path string) any {
 	var value any = o.Object
 	for part := range strings.SplitSeq(strings.TrimSuffix(path, "."), ".") {
 		switch v := value.(type) {
@@ -91,14 +92,14 @@ func require(t *testing.T, o *unstructured.Unstructured, path, want string) {
 	if err := yaml.Unmarshal([]byte(want), &wanted); err != nil {
 		t.Fatal(err)
 	}
-	got := at(o, path)
-	if !reflect.DeepEqual(plain(t, got), plain(t, wanted)) {
+	got := getPath(o, path)
+	if !reflect.DeepEqual(normalizeNumbers(t, got), normalizeNumbers(t, wanted)) {
 		t.Errorf("%s %s, %s: got %v, want %v", o.GetKind(), o.GetName(), path, got, want)
 	}
 }
 
-// plain converts a value so that all numbers in it have the same type.
-func plain(t *testing.T, value any) (out any) {
+// normalizeNumbers converts a value so that all numbers in it have the same type.
+func normalizeNumbers(t *testing.T, value any) (out any) {
 	t.Helper()
 	raw, err := json.Marshal(value)
 	if err == nil {
@@ -110,21 +111,25 @@ func plain(t *testing.T, value any) (out any) {
 	return out
 }
 
-// args returns the arguments of the container in the Deployment.
+// args returns the arguments of the container in the Deployment or StatefulSet.
 func args(t *testing.T, r *helm.Rendered) []string {
 	t.Helper()
-	values, _, err := unstructured.NestedStringSlice(map[string]any{"x": at(one(t, r, deployment), container+"args")}, "x")
+	kind := deployment
+	if len(all(r, kind)) == 0 {
+		kind = "StatefulSet"
+	}
+	values, _, err := unstructured.NestedStringSlice(map[string]any{"x": getPath(one(t, r, kind), container+"args")}, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return values
 }
 
-// env returns those environment variables of the container that have a literal value.
-func env(t *testing.T, r *helm.Rendered) map[string]string {
+// getEnv returns those environment variables of the container that have a literal value.
+func getEnv(t *testing.T, r *helm.Rendered) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, v := range at(one(t, r, deployment), container+"env").([]any) {
+	for _, v := range getPath(one(t, r, deployment), container+"env").([]any) {
 		if value, has := v.(map[string]any)["value"]; has {
 			out[v.(map[string]any)["name"].(string)] = value.(string)
 		}
@@ -132,19 +137,19 @@ func env(t *testing.T, r *helm.Rendered) map[string]string {
 	return out
 }
 
-// configuration returns the content of the configuration file.
-func configuration(t *testing.T, r *helm.Rendered) string {
+// getConfiguration returns the content of the configuration file.
+func getConfiguration(t *testing.T, r *helm.Rendered) string {
 	t.Helper()
 	for _, secret := range all(r, "Secret") {
 		if strings.HasSuffix(secret.GetName(), "-config") {
-			return secretData(t, secret, "config.yaml")
+			return getSecretData(t, secret, "config.yaml")
 		}
 	}
 	t.Fatal("there is no configuration")
 	return ""
 }
 
-func secretData(t *testing.T, secret *unstructured.Unstructured, key string) string {
+func getSecretData(t *testing.T, secret *unstructured.Unstructured, key string) string {
 	t.Helper()
 	encoded, _, _ := unstructured.NestedString(secret.Object, "data", key)
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
@@ -192,9 +197,9 @@ func TestValues(t *testing.T) {
 			pod + "securityContext":       "{fsGroup: 5, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}",
 			container + "securityContext": "{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: false, runAsUser: 7}",
 		}},
-		{name: "resources by default [O21]", want: map[string]string{container + "resources": "{requests: {cpu: 100m, memory: 100Mi}}"}},
+		{name: "resources by default [O21]", want: map[string]string{container + "resources": "{requests: {cpu: REQUEST_CPU, memory: REQUEST_MEMORY}}"}},
 		{name: "resources [O21]", values: "resources: {requests: {cpu: 1}, limits: {memory: 1Gi}}", want: map[string]string{
-			container + "resources": "{requests: {cpu: 1, memory: 100Mi}, limits: {memory: 1Gi}}",
+			container + "resources": "{requests: {cpu: 1, memory: REQUEST_MEMORY}, limits: {memory: 1Gi}}",
 		}},
 		{name: "probes [O36]", values: "health: {port: 9000}", want: map[string]string{
 			container + "livenessProbe.httpGet": "{path: /healthz, port: health}", container + "readinessProbe.httpGet": "{path: /readyz, port: health}",
@@ -241,6 +246,16 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}, "apiVersi
 			"PodDisruptionBudget apiVersion": "policy/v1", "PodDisruptionBudget spec.maxUnavailable": "1",
 			"PodDisruptionBudget spec.selector.matchLabels": "{app.kubernetes.io/name: CHART, app.kubernetes.io/instance: rel}",
 		}},
+		{name: "shards [Sh6]", values: "deployer: {shards: 4}", want: map[string]string{
+			"StatefulSet metadata.name": "rel-CHART-4-shards", "StatefulSet spec.replicas": "4", "StatefulSet spec.serviceName": "rel-CHART-4-shards",
+			"StatefulSet spec.podManagementPolicy": "Parallel", "StatefulSet spec.updateStrategy": "{type: RollingUpdate}", "StatefulSet spec.strategy": "null",
+			"StatefulSet spec.selector.matchLabels": "{app.kubernetes.io/name: CHART, app.kubernetes.io/instance: rel}", "PodDisruptionBudget spec.maxUnavailable": "1",
+			"StatefulSet spec.template.spec.containers.0.env.0": "{name: MY_POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}",
+		}},
+		{name: "standbys of shards [Sh6]", values: "{deployer: {shards: 3}, replicaCount: 2}", want: map[string]string{"StatefulSet spec.replicas": "6"}},
+		{name: "shards with a long name [Sh6]", values: "{deployer: {shards: 100}, fullnameOverride: a-name-of-sixty-three-characters-with-many-words-in-it-and-more-x}", want: map[string]string{
+			"StatefulSet metadata.name": "a-name-of-sixty-three-characters-with-man-100-shards",
+		}},
 		{name: "strategy [O16]", want: map[string]string{"spec.strategy": "{type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}"}},
 		{name: "strategy without election [O16]", values: "leaderElection: {enabled: false}", want: map[string]string{"spec.strategy": "{type: Recreate}", "spec.replicas": "1"}},
 	} {
@@ -252,7 +267,11 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}, "apiVersi
 					if !found {
 						kind, field = deployment, path
 					}
-					require(t, one(t, r, kind), field, strings.ReplaceAll(want, "CHART", chart))
+					requests := []string{"CHART", chart, "REQUEST_CPU", "100m", "REQUEST_MEMORY", "100Mi"}
+					if chart == helmChart {
+						requests = []string{"CHART", chart, "REQUEST_CPU", "300m", "REQUEST_MEMORY", "300Mi"}
+					}
+					require(t, one(t, r, kind), field, strings.NewReplacer(requests...).Replace(want))
 				}
 			})
 		})
@@ -278,6 +297,8 @@ func TestOmittedObjects(t *testing.T) {
 		"no election with rights for another cluster only [O44]": {"rbac: {landscaperClusterOnly: true}", "Role"},
 		"no secrets with rights for another cluster only [O44]":  {"rbac: {landscaperClusterOnly: true}", "Secret"},
 		"no election without replicas [O42]":                     {"leaderElection: {enabled: false}", "Role"},
+		"no Deployment with shards [Sh6]":                        {"deployer: {shards: 2}", deployment},
+		"no StatefulSet with one shard [Sh6]":                    {"deployer: {shards: 1}", "StatefulSet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachChart(t, func(t *testing.T, chart string) {
@@ -300,13 +321,17 @@ func TestRejectedValues(t *testing.T) {
 		"an unknown level [O8]":                                {"deployer: {verbosityLevel: loud}", "/deployer/verbosityLevel"},
 		"replicas without election [O16]":                      {"{leaderElection: {enabled: false}, replicaCount: 2}", "leaderElection.enabled"},
 		"an autoscaler without election [O16]":                 {"{leaderElection: {enabled: false}, hpa: {maxReplicas: 2}}", "leaderElection.enabled"},
+		"shards without election [Sh6]":                        {"{leaderElection: {enabled: false}, deployer: {shards: 2}}", "deployer.shards"},
+		"shards with an autoscaler [Sh6]":                      {"{deployer: {shards: 2}, hpa: {maxReplicas: 2}}", "deployer.shards"},
+		"too many shards [Sh6]":                                {"deployer: {shards: 101}", "/deployer/shards"},
+		"shards that a value sets [O38, Sh6]":                  {"extraArgs: ['--shards=2']", "extraArgs"},
 		"an argument that a value sets [O38]":                  {"extraArgs: ['--grace-period=1m']", "extraArgs"},
 		"an argument that a value sets, in two elements [O38]": {"extraArgs: ['--namespace', x]", "extraArgs"},
 		"a grace period that is too short [O34]":               {"deployer: {gracePeriodSeconds: 0}", "/deployer/gracePeriodSeconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachChart(t, func(t *testing.T, chart string) {
-				_, err := helm.Render(helm.Chart(chart), "rel", "ls-system", test.values)
+				_, err := helm.Render(helm.FindChart(chart), "rel", "ls-system", test.values)
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want an error with %q", err, test.want)
 				}
@@ -329,7 +354,7 @@ func TestNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachChart(t, func(t *testing.T, chart string) {
 				fill := func(text string) string { return strings.ReplaceAll(text, "CHART", chart) }
-				r, err := helm.Render(helm.Chart(chart), fill(test.release), "ls-system", fill(test.values))
+				r, err := helm.Render(helm.FindChart(chart), fill(test.release), "ls-system", fill(test.values))
 				if err != nil {
 					t.Fatal(err)
 				}

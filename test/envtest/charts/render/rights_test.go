@@ -18,11 +18,11 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
 )
 
-// The constant `everything` contains values with which the charts render all rights.
+// everything contains values with which the charts render all rights.
 const everything = "deployer: {targets: {enableOIDC: true, enableSelf: true}}"
 
-// rules returns the rules of all roles of the given kind. The keys are the names of the roles.
-func rules(t *testing.T, r *helm.Rendered, kind string) map[string][]rbacv1.PolicyRule {
+// listRules returns the rules of all roles of the given kind. The keys are the names of the roles.
+func listRules(t *testing.T, r *helm.Rendered, kind string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	out := map[string][]rbacv1.PolicyRule{}
 	for _, object := range all(r, kind) {
@@ -36,8 +36,8 @@ func rules(t *testing.T, r *helm.Rendered, kind string) map[string][]rbacv1.Poli
 	return out
 }
 
-// documented returns the rules in the rbac.yaml of a deployer. The keys are the names of the roles.
-func documented(t *testing.T, chart string) map[string][]rbacv1.PolicyRule {
+// readDocumentedRules returns the rules in the rbac.yaml of a deployer. The keys are the names of the roles.
+func readDocumentedRules(t *testing.T, chart string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(helm.Root(), "deployers", strings.TrimSuffix(chart, "-deployer"), "rbac.yaml"))
 	if err != nil {
@@ -58,7 +58,7 @@ func documented(t *testing.T, chart string) map[string][]rbacv1.PolicyRule {
 
 // allRights returns values with which a chart renders all rights.
 func allRights(chart string) string {
-	if chart == manifestChart {
+	if chart != mockChart {
 		return everything
 	}
 	return ""
@@ -67,13 +67,13 @@ func allRights(chart string) string {
 func TestRights(t *testing.T) {
 	eachChart(t, func(t *testing.T, chart string) {
 		r := render(t, chart, allRights(chart))
-		want := documented(t, chart)
+		want := readDocumentedRules(t, chart)
 		t.Run("the rights are those of rbac.yaml [O39]", func(t *testing.T) {
 			got := map[string][]rbacv1.PolicyRule{}
-			for name, rules := range rules(t, r, "ClusterRole") {
+			for name, rules := range listRules(t, r, "ClusterRole") {
 				got[strings.ReplaceAll(strings.TrimPrefix(name, "ls-system:rel-"+chart), ":", "-")] = rules
 			}
-			for name, rules := range rules(t, r, "Role") {
+			for name, rules := range listRules(t, r, "Role") {
 				got[strings.TrimPrefix(name, "ls-system/rel-"+chart)] = rules
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -81,11 +81,11 @@ func TestRights(t *testing.T) {
 			}
 		})
 		t.Run("the rights for the election are a Role in the namespace of the release [O42]", func(t *testing.T) {
-			got := rules(t, r, "Role")
+			got := listRules(t, r, "Role")
 			if diff := cmp.Diff(map[string][]rbacv1.PolicyRule{"ls-system/rel-" + chart + "-leader-election": want["-leader-election"]}, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			for name, rules := range rules(t, r, "ClusterRole") {
+			for name, rules := range listRules(t, r, "ClusterRole") {
 				if slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "leases") }) {
 					t.Errorf("%s is about leases", name)
 				}
@@ -93,13 +93,13 @@ func TestRights(t *testing.T) {
 		})
 		t.Run("the rights with another cluster are only those for the election [O43]", func(t *testing.T) {
 			other := render(t, chart, "deployer: {landscaperClusterKubeconfig: {secretRef: s}}")
-			if diff := cmp.Diff(rules(t, r, "Role"), rules(t, other, "Role")); diff != "" || len(all(other, "RoleBinding")) != 1 {
+			if diff := cmp.Diff(listRules(t, r, "Role"), listRules(t, other, "Role")); diff != "" || len(all(other, "RoleBinding")) != 1 {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 		t.Run("a release with only the rights contains those for the other cluster [O44]", func(t *testing.T) {
 			only := render(t, chart, "rbac: {landscaperClusterOnly: true}")
-			if diff := cmp.Diff(rules(t, render(t, chart, ""), "ClusterRole"), rules(t, only, "ClusterRole")); diff != "" {
+			if diff := cmp.Diff(listRules(t, render(t, chart, ""), "ClusterRole"), listRules(t, only, "ClusterRole")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			for _, object := range only.Objects {
@@ -111,10 +111,10 @@ func TestRights(t *testing.T) {
 		t.Run("the rights for one namespace are a Role in this namespace [O46]", func(t *testing.T) {
 			r := render(t, chart, "deployer: {watchNamespace: shop}")
 			var inCluster []rbacv1.PolicyRule
-			for _, rules := range rules(t, r, "ClusterRole") {
+			for _, rules := range listRules(t, r, "ClusterRole") {
 				inCluster = append(inCluster, rules...)
 			}
-			inNamespace := rules(t, r, "Role")["shop/rel-"+chart]
+			inNamespace := listRules(t, r, "Role")["shop/rel-"+chart]
 			if diff := cmp.Diff(len(want[""]), len(inCluster)+len(inNamespace)); diff != "" || len(inNamespace) == 0 {
 				t.Errorf("not all rules are there: %s", diff)
 			}
@@ -149,8 +149,8 @@ func TestRightsAreMinimal(t *testing.T) {
 		r := render(t, chart, allRights(chart))
 		t.Run("the rights are those that the program needs, and Landscaper's rights cover them [O40, O41]", func(t *testing.T) {
 			for _, kind := range []string{"Role", "ClusterRole"} {
-				for name, rules := range rules(t, r, kind) {
-					for _, right := range rightsOf(rules) {
+				for name, rules := range listRules(t, r, kind) {
+					for _, right := range listRights(rules) {
 						verb, resource, _ := strings.Cut(right, " ")
 						if !slices.Contains(strings.Fields(covered[resource]), verb) && !slices.Contains(strings.Fields(added[resource]), verb) {
 							t.Errorf("%s: %s is new", name, right)
@@ -165,8 +165,8 @@ func TestRightsAreMinimal(t *testing.T) {
 	})
 }
 
-// rightsOf returns each right as "verb resource.group".
-func rightsOf(rules []rbacv1.PolicyRule) (out []string) {
+// listRights returns each right as "verb resource.group".
+func listRights(rules []rbacv1.PolicyRule) (out []string) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
@@ -207,8 +207,8 @@ func TestTokenRights(t *testing.T) {
 			var tokens []string
 			reviews := false
 			for _, kind := range []string{"Role", "ClusterRole"} {
-				for name, rules := range rules(t, r, kind) {
-					rights := rightsOf(rules)
+				for name, rules := range listRules(t, r, kind) {
+					rights := listRights(rules)
 					if slices.Contains(rights, "create serviceaccounts/token") {
 						tokens = append(tokens, name)
 					}

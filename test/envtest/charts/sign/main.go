@@ -5,16 +5,19 @@
 //	COSIGN_PASSWORD=… go run ./sign -key cosign.key -commit "$(git rev-parse HEAD)" registry.example/deployers v0.1.0 dist
 //
 // The images and the charts must be in the registry. The command attaches their signatures and their provenance to
-// them. The files must be in the directory. The command writes their signed provenance to the file
-// provenance.sigstore.json in that directory.
+// them. The files must be in the directory: the packages of the charts, the component archives, and what checksums.txt
+// lists, if it exists. The command writes their signed provenance to the file provenance.sigstore.json in that directory.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -50,22 +53,46 @@ func run(ctx context.Context, s *attest.Signer, key, registry, dir string) error
 	}
 	chartVersion := strings.TrimPrefix(s.Version, "v")
 	var files []string
-	for _, program := range []string{"manifest-deployer", "mock-deployer"} {
+	for _, program := range []string{"helm-deployer", "manifest-deployer", "mock-deployer"} {
 		for _, artifact := range []string{program + ":" + s.Version, "charts/" + program + ":" + chartVersion} {
 			ref, err := name.ParseReference(registry + "/" + artifact)
 			if err != nil {
 				return err
 			}
-			if err := s.Artifact(ctx, ref); err != nil {
+			if err := s.SignArtifact(ctx, ref); err != nil {
 				return err
 			}
 			fmt.Println("Signed:", ref)
 		}
 		files = append(files, program+"-"+chartVersion+".tgz", program+"/component-descriptor.yaml", program+"/blobs/blueprint.tar.gz")
 	}
-	bundle, err := s.Files(ctx, dir, files...)
+	listed, err := readChecksums(dir)
+	if err != nil {
+		return err
+	}
+	files = append(files, listed...)
+	slices.Sort(files)
+	bundle, err := s.SignFiles(ctx, dir, slices.Compact(files)...)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "provenance.sigstore.json"), bundle, 0o644) //nolint:gosec // to be published
+}
+
+// readChecksums returns the name of checksums.txt and the names of the files that it lists, or nothing if the file does
+// not exist.
+func readChecksums(dir string) ([]string, error) {
+	content, err := os.ReadFile(filepath.Join(dir, "checksums.txt")) //nolint:gosec // the directory of the release
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	files := []string{"checksums.txt"}
+	for line := range strings.Lines(string(content)) {
+		_, name, found := strings.Cut(strings.TrimSpace(line), "  ")
+		if !found {
+			return nil, fmt.Errorf("checksums.txt: %q is not a checksum with a name", line)
+		}
+		files = append(files, name)
+	}
+	return files, err
 }
