@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+var (
+	itemKind  = lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem")
+	leaseKind = coordinationv1.SchemeGroupVersion.WithKind("Lease")
+)
+
+// itemHistory is what happened to an item so far.
+type itemHistory struct {
+	ended  map[string]lsv1alpha1.DeployItemPhase // the phase in which each job ended
+	writer *Process                              // the replica that changed the item last
+	// deletedBy is the process whose call of Delete has succeeded.
+	deletedBy *Process
+	// endedBy maps each job that a deployer has ended to the process.
+	endedBy map[string]*Process
+}
+
+// checkWrite checks the invariants after a change in the Landscaper cluster. The server calls it with its lock.
+func (w *World) checkWrite(change Write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kind := schema.GroupVersionKind{}
+	for _, obj := range []object{change.Before, change.After} {
+		if obj != nil {
+			kind = obj.GroupVersionKind()
+		}
+	}
+	var err error
+	w.writes++
+	switch kind {
+	case leaseKind:
+		err = w.recordHolder(change)
+		w.writes--
+	case itemKind:
+		err = w.checkItemWrite(change)
+	}
+	change.Items, change.ByReplica = w.stored, change.Request.process.faulty
+	if err == nil && w.scenario.CheckWrite != nil {
+		err = w.scenario.CheckWrite(change)
+	}
+	if err != nil {
+		w.failLocked(fmt.Errorf("%w: %s changed version %d", err, change.Request, change.Version))
+	}
+}
+
+// recordHolder records the holder of the lease for leader election.
+func (w *World) recordHolder(change Write) error {
+	lease := &coordinationv1.Lease{}
+	if change.After != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(change.After.Object, lease); err != nil {
+			return err
+		}
+	}
+	w.holder = nil
+	if name := lease.Spec.HolderIdentity; name != nil && *name != "" {
+		w.holder = change.Request.process
+	}
+	return nil
+}
+
+// checkItemWrite checks a change of an item.
+func (w *World) checkItemWrite(change Write) error {
+	before, after, err := decodeItems(change)
+	if err != nil {
+		return err
+	}
+	history := w.getHistory(cmp.Or(before.UID, after.UID))
+	w.stored = slices.DeleteFunc(slices.Clone(w.stored), func(di *lsv1alpha1.DeployItem) bool { return di.UID == before.UID })
+	if change.After != nil {
+		w.stored = append(w.stored, after)
+	}
+	if p := change.Request.process; p.faulty {
+		if err := checkLease(change.Request, history); err != nil {
+			return err
+		}
+		history.writer = p
+		if err := checkOwnFields(before, after); change.After != nil && err != nil {
+			return err
+		}
+		if job := after.Status.JobIDFinished; job != before.Status.JobIDFinished {
+			history.endedBy[job] = p
+		}
+	}
+	return errors.Join(history.checkJobs(before, after), history.checkEnd(change, before, after))
+}
+
+// getHistory returns the history of an item.
+func (w *World) getHistory(uid types.UID) *itemHistory {
+	history := w.items[uid]
+	if history == nil {
+		history = &itemHistory{ended: map[string]lsv1alpha1.DeployItemPhase{}, endedBy: map[string]*Process{}}
+		w.items[uid] = history
+	}
+	return history
+}
+
+// decodeItems returns the states of an item. A state that does not exist is an empty item.
+func decodeItems(change Write) (before, after *lsv1alpha1.DeployItem, err error) {
+	before, after = &lsv1alpha1.DeployItem{}, &lsv1alpha1.DeployItem{}
+	if change.Before != nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(change.Before.Object, before)
+	}
+	if change.After != nil {
+		err = errors.Join(err, runtime.DefaultUnstructuredConverter.FromUnstructured(change.After.Object, after))
+	}
+	return before, after, err
+}
+
+// checkLease checks that a replica sends writes only while it holds the lease, and that the API server accepts no write
+// of a former holder after a later holder has changed the item.
+func checkLease(r Request, history *itemHistory) error {
+	if r.holder != r.process {
+		return errors.New("a process wrote an item without the lease")
+	}
+	if last := history.writer; last != nil && last.elected > r.process.elected {
+		return fmt.Errorf("a process wrote an item after %s, which holds the lease now", last.Name)
+	}
+	return nil
+}
+
+// checkOwnFields checks that a deployer changes neither the spec nor the fields of the status that belong to
+// Landscaper.
+func checkOwnFields(before, after *lsv1alpha1.DeployItem) error {
+	switch {
+	case !equality.Semantic.DeepEqual(before.Spec, after.Spec):
+		return errors.New("a deployer changed the spec of an item")
+	case before.Status.JobID != after.Status.JobID:
+		return errors.New("a deployer changed the jobID of an item")
+	}
+	return nil
+}
+
+// checkJobs checks that each job ends exactly once, in a final phase, and that a job that has ended stays ended.
+func (h *itemHistory) checkJobs(before, after *lsv1alpha1.DeployItem) error {
+	finished := after.Status.JobIDFinished
+	if after.UID == "" || finished == "" {
+		return nil
+	}
+	if finished != before.Status.JobIDFinished {
+		if finished != after.Status.JobID {
+			return fmt.Errorf("the finished job %q is not the job %q of the item", finished, after.Status.JobID)
+		}
+		if phase, ended := h.ended[finished]; ended {
+			return fmt.Errorf("the job %q ended again, after it had ended in phase %s", finished, phase)
+		}
+		h.ended[finished] = after.Status.Phase
+	}
+	if finished != after.Status.JobID {
+		return nil
+	}
+	if !contract.IsFinal(after.Status.Phase) {
+		return fmt.Errorf("the job %q ended in phase %s, which is not final", finished, after.Status.Phase)
+	}
+	if phase := h.ended[finished]; phase != after.Status.Phase {
+		return fmt.Errorf("the phase changed from %s to %s after the job %q had ended", phase, after.Status.Phase, finished)
+	}
+	return nil
+}
+
+// checkEnd checks that a deployer does not write the status of a finished item, apart from the results of background
+// runs, and that it removes its finalizer only at the end of a deletion.
+func (h *itemHistory) checkEnd(change Write, before, after *lsv1alpha1.DeployItem) error {
+	if !change.Request.process.faulty || before.UID == "" {
+		return nil
+	}
+	if change.After == nil {
+		if before.DeletionTimestamp == nil || h.deletedBy != change.Request.process {
+			return errors.New("a deployer removed an item before its Delete succeeded")
+		}
+		return nil
+	}
+	if before.Status.JobID == before.Status.JobIDFinished && before.Status.JobID != "" {
+		status := *after.Status.DeepCopy()
+		status.Conditions, status.ProviderStatus, status.LastReconcileTime = before.Status.Conditions, before.Status.ProviderStatus, before.Status.LastReconcileTime
+		if !equality.Semantic.DeepEqual(status, before.Status) {
+			return fmt.Errorf("a deployer wrote the status after the job %q had ended", before.Status.JobID)
+		}
+	}
+	return nil
+}
+
+// becomeLeader numbers the leaders in the order of their elections.
+func (p *Process) becomeLeader() {
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	p.world.elections++
+	p.elected = p.world.elections
+	p.world.recordLocked("%s is elected after %s", p.Name, time.Since(p.world.start).Round(time.Millisecond))
+}
