@@ -44,7 +44,7 @@ func (b *bare) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if err := b.begin(ctx, di); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, b.end(ctx, di)
+	return ctrl.Result{}, b.completeJob(ctx, di)
 }
 
 // begin writes the start of the job to the status, and then adds the finalizer.
@@ -64,8 +64,8 @@ func (b *bare) begin(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	return b.client.Patch(ctx, di, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// end writes the success of the job to the status.
-func (b *bare) end(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+// completeJob writes the success of the job to the status.
+func (b *bare) completeJob(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	now := metav1.Now()
 	err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.JobIDFinished = lsv1alpha1.DeployItemPhases.Succeeded, s.JobID

@@ -24,19 +24,19 @@ func TestManyChildren(t *testing.T) {
 	klog.SetLogger(logr.Discard())
 	e := newHandled()
 	e.workers, e.children = 1, 1000
-	must(t, e.enter(t.Context(), cp, 1))
+	must(t, e.createAndStart(t.Context(), cp, 1))
 	t.Cleanup(func() { must(t, e.stop()) })
 	installed, err := e.run(t.Context(), 0, e.items)
 	must(t, err)
 
-	before := requests(e.target.Snapshot())
+	before := sumRequests(e.target.Snapshot())
 	var took []time.Duration
 	for i := range 5 {
 		lap, err := e.run(t.Context(), changedLeg+1+i, e.items)
 		must(t, err)
 		took = append(took, lap.took)
 	}
-	if calls := requests(e.target.Snapshot()) - before; calls > 0 || before < e.children {
+	if calls := sumRequests(e.target.Snapshot()) - before; calls > 0 || before < e.children {
 		t.Errorf("%d calls to the target without a change, and %d for the installation of %d children", calls, before, e.children)
 	}
 	slices.Sort(took)

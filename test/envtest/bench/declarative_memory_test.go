@@ -25,38 +25,38 @@ func BenchmarkDeclarativeMemory(b *testing.B) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	for b.Loop() {
-		for unit, e := range map[string]*estate{"B/item": newHandled(), "B/item/bare": newUnhandled()} {
+		for unit, e := range map[string]*competitor{"B/item": newHandled(), "B/item/bare": newUnhandled()} {
 			e.target, e.own = nil, nil // a counter would take memory for each item
-			must(b, e.enter(b.Context(), cp, some))
-			before := e.settledMemory(b, e.items)
+			must(b, e.createAndStart(b.Context(), cp, some))
+			before := e.measureMemory(b, e.items)
 			must(b, e.create(b.Context(), more))
-			after := e.settledMemory(b, e.items[some:])
+			after := e.measureMemory(b, e.items[some:])
 			must(b, e.stop())
 			b.ReportMetric((float64(after)-float64(before))/more, unit)
 		}
 	}
 }
 
-// settledMemory runs an install and a no-op of the given items, and returns the size of the heap afterwards.
-func (e *estate) settledMemory(b *testing.B, items []types.NamespacedName) uint64 {
+// measureMemory runs an install and a no-op of the given items, and returns the size of the heap afterwards.
+func (e *competitor) measureMemory(b *testing.B, items []types.NamespacedName) uint64 {
 	b.Helper()
 	for leg := range changedLeg {
-		must(b, e.work(b.Context(), leg, items))
+		must(b, e.runJobs(b.Context(), leg, items))
 	}
 	e.mu.Lock()
 	e.finished = map[string]bool{}
 	e.mu.Unlock()
-	return settledHeap()
+	return waitForStableHeap()
 }
 
-// settledHeap waits until the size of the heap stays the same, and returns this size. The reconciles that follow the
-// last job must have ended before that. The memory of a deployer is released only when a timer fires.
-func settledHeap() uint64 {
+// waitForStableHeap waits until the size of the heap stays the same, and returns this size. The reconciles that follow
+// the last job must have ended before that. The memory of a deployer is released only when a timer fires.
+func waitForStableHeap() uint64 {
 	const looks, quiet = 30, 5
-	last, same := heap(), 0
+	last, same := readHeapSize(), 0
 	for range looks {
 		<-time.After(time.Second) // no event reports the end of a timer
-		now := heap()
+		now := readHeapSize()
 		if same++; now+now/200 < last || last+last/200 < now {
 			same = 0
 		}

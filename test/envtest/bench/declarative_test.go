@@ -33,22 +33,22 @@ import (
 )
 
 const (
-	estates     = 1000 // number of items in BenchmarkDeclarative
-	atATime     = 50   // number of items in one turn of a contender
-	perEstate   = 5    // number of children of each item
-	estateType  = "example.org/estate"
-	estateLimit = 20 * time.Minute // time limit of the whole benchmark
-	changedLeg  = 2                // the leg in which one child of each item changes
+	itemCount          = 1000 // number of items in BenchmarkDeclarative
+	itemsPerTurn       = 50   // number of items in one turn of a contender
+	childrenPerItem    = 5    // number of children of each item
+	competitorType     = "example.org/estate"
+	competitionTimeout = 20 * time.Minute // time limit of the whole benchmark
+	changedLeg         = 2                // the leg in which one child of each item changes
 )
 
 // legs are the steps of the benchmark. In the first step, all children are new. In the second step, nothing has
 // changed. In the third step, one child of each item has changed.
 var legs = []string{"install", "no-op", "one of 5 changed"}
 
-// estate is one competitor in the benchmark, together with the namespace that contains its items. Each item describes
-// some ConfigMaps.
-type estate struct {
-	field
+// competitor is one competitor in the benchmark, together with the namespace that contains its items. Each item
+// describes some ConfigMaps.
+type competitor struct {
+	itemSet
 
 	name     string
 	workers  int
@@ -57,7 +57,7 @@ type estate struct {
 	config   *rest.Config      // config for the control plane
 	target   *faultnet.Counter // counter of the requests to the target, or nil
 	own      *faultnet.Counter // counter of the requests about items, or nil
-	add      func(mgr ctrl.Manager, e *estate) error
+	add      func(mgr ctrl.Manager, e *competitor) error
 	stop     func() error
 	laps     [3][]result // results of the turns in each leg
 
@@ -74,28 +74,28 @@ func BenchmarkDeclarative(b *testing.B) {
 	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	compete(b, cp, legs, atATime, newHandled(), newUnhandled()) // a warm-up, which is not measured
-	var ours, theirs *estate
+	runContenders(b, cp, legs, itemsPerTurn, newHandled(), newUnhandled()) // a warm-up, which is not measured
+	var ours, theirs *competitor
 	for b.Loop() {
 		ours, theirs = newHandled(), newUnhandled()
-		compete(b, cp, legs, estates, ours, theirs)
+		runContenders(b, cp, legs, itemCount, ours, theirs)
 	}
-	tell(b, legs, ours, theirs)
+	printResults(b, legs, ours, theirs)
 }
 
-// compete creates n items for each contender, and lets the contenders process their items in turns. The order of the
-// contenders is reversed after each turn, so that no contender has an advantage.
-func compete(b *testing.B, cp *controlplane.ControlPlane, legs []string, n int, contenders ...*estate) {
+// runContenders creates n items for each contender, and lets the contenders process their items in turns. The order of
+// the contenders is reversed after each turn, so that no contender has an advantage.
+func runContenders(b *testing.B, cp *controlplane.ControlPlane, legs []string, n int, contenders ...*competitor) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), estateLimit)
+	ctx, cancel := context.WithTimeout(b.Context(), competitionTimeout)
 	defer cancel()
 	for _, e := range contenders {
-		must(b, e.enter(ctx, cp, n))
+		must(b, e.createAndStart(ctx, cp, n))
 	}
 	for leg := range legs {
-		for turn := range n / atATime {
+		for turn := range n / itemsPerTurn {
 			for _, e := range contenders {
-				lap, err := e.run(ctx, leg, e.items[turn*atATime:(turn+1)*atATime])
+				lap, err := e.run(ctx, leg, e.items[turn*itemsPerTurn:(turn+1)*itemsPerTurn])
 				must(b, err)
 				e.laps[leg] = append(e.laps[leg], lap)
 			}
@@ -107,8 +107,8 @@ func compete(b *testing.B, cp *controlplane.ControlPlane, legs []string, n int, 
 	}
 }
 
-// enter creates n items in a namespace of their own, and starts the contender.
-func (e *estate) enter(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
+// createAndStart creates n items in a namespace of their own, and starts the contender.
+func (e *competitor) createAndStart(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return err
@@ -118,17 +118,17 @@ func (e *estate) enter(ctx context.Context, cp *controlplane.ControlPlane, n int
 		return err
 	}
 	e.config, e.finished, e.news = cp.Config, map[string]bool{}, make(chan struct{}, 1)
-	e.workers, e.children = cmp.Or(e.workers, workers), cmp.Or(e.children, perEstate)
-	e.field = field{client: c, ls: landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{DeployerType: true})}
-	if err := e.settle(ctx, cp, n); err != nil {
+	e.workers, e.children = cmp.Or(e.workers, workers), cmp.Or(e.children, childrenPerItem)
+	e.itemSet = itemSet{client: c, ls: landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{DeployerType: true})}
+	if err := e.createTargetAndItems(ctx, cp, n); err != nil {
 		return err
 	}
 	return e.start(ctx)
 }
 
-// settle creates the namespace of the contender, a Target, and the items.
-func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
-	if err := e.plant(ctx, 0); err != nil {
+// createTargetAndItems creates the namespace of the contender, a Target, and the items.
+func (e *competitor) createTargetAndItems(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
+	if err := e.createItems(ctx, 0); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
@@ -145,21 +145,21 @@ func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n in
 }
 
 // create creates n more items.
-func (e *estate) create(ctx context.Context, n int) error {
-	more := field{client: e.client, ls: e.ls, namespace: e.namespace}
+func (e *competitor) create(ctx context.Context, n int) error {
+	more := itemSet{client: e.client, ls: e.ls, namespace: e.namespace}
 	for i := range n {
 		more.items = append(more.items, types.NamespacedName{Namespace: e.namespace, Name: fmt.Sprintf("item-%d", len(e.items)+i)})
 	}
 	e.items = append(e.items, more.items...)
 	return more.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
-		di := e.ls.Item(key.Namespace, key.Name, e.kind, e.spec(0))
+		di := e.ls.Item(key.Namespace, key.Name, e.kind, e.newSpec(0))
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 		return e.ls.Create(ctx, di) // without a job, no deployer processes the item
 	})
 }
 
-// spec returns the configuration of every item in a leg.
-func (e *estate) spec(leg int) map[string]any {
+// newSpec returns the configuration of every item in a leg.
+func (e *competitor) newSpec(leg int) map[string]any {
 	values := map[string]string{}
 	for i := range e.children {
 		values[fmt.Sprintf("child-%d", i)] = "same"
@@ -172,45 +172,45 @@ func (e *estate) spec(leg int) map[string]any {
 
 // run runs one turn of a leg. It starts a job for each of the given items, and measures the time from the start of the
 // first job to the end of the last one.
-func (e *estate) run(ctx context.Context, leg int, items []types.NamespacedName) (result, error) {
+func (e *competitor) run(ctx context.Context, leg int, items []types.NamespacedName) (result, error) {
 	if leg == changedLeg {
-		batch := field{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
+		batch := itemSet{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
 		if err := batch.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
-			return e.ls.Update(ctx, key, e.spec(leg))
+			return e.ls.Update(ctx, key, e.newSpec(leg))
 		}); err != nil {
 			return result{}, err
 		}
 	}
 	was, wasOwn := e.target.Snapshot(), e.own.Snapshot()
 	began := time.Now()
-	if err := e.work(ctx, leg, items); err != nil {
+	if err := e.runJobs(ctx, leg, items); err != nil {
 		return result{}, err
 	}
 	took := time.Since(began)
-	return result{took: took, jobs: len(items), calls: requests(e.target.Snapshot().Since(was)) + requests(e.own.Snapshot().Since(wasOwn))}, nil
+	return result{took: took, jobs: len(items), calls: sumRequests(e.target.Snapshot().Since(was)) + sumRequests(e.own.Snapshot().Since(wasOwn))}, nil
 }
 
-// work starts a job for each of the given items, and waits until the jobs have finished.
-func (e *estate) work(ctx context.Context, leg int, items []types.NamespacedName) error {
-	batch := field{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
+// runJobs starts a job for each of the given items, and waits until the jobs have finished.
+func (e *competitor) runJobs(ctx context.Context, leg int, items []types.NamespacedName) error {
+	batch := itemSet{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
 	if err := batch.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
-		return e.ls.TriggerAs(ctx, key, jobOf(key.Name, leg))
+		return e.ls.TriggerWithJobID(ctx, key, getJobID(key.Name, leg))
 	}); err != nil {
 		return err
 	}
-	return e.await(ctx, leg, items)
+	return e.waitForJobs(ctx, leg, items)
 }
 
-// jobOf returns the ID of the job of an item in a leg.
-func jobOf(item string, leg int) string { return fmt.Sprintf("%s-in-leg-%d", item, leg) }
+// getJobID returns the ID of the job of an item in a leg.
+func getJobID(item string, leg int) string { return fmt.Sprintf("%s-in-leg-%d", item, leg) }
 
-// await waits until the jobs of the items have finished.
-func (e *estate) await(ctx context.Context, leg int, items []types.NamespacedName) error {
+// waitForJobs waits until the jobs of the items have finished.
+func (e *competitor) waitForJobs(ctx context.Context, leg int, items []types.NamespacedName) error {
 	for {
 		e.mu.Lock()
 		open, err := 0, e.failed
 		for _, key := range items {
-			if !e.finished[jobOf(key.Name, leg)] {
+			if !e.finished[getJobID(key.Name, leg)] {
 				open++
 			}
 		}
@@ -226,8 +226,8 @@ func (e *estate) await(ctx context.Context, leg int, items []types.NamespacedNam
 	}
 }
 
-// note records the job of an item if the job has finished.
-func (e *estate) note(di *lsv1alpha1.DeployItem) {
+// recordJob records the job of an item if the job has finished.
+func (e *competitor) recordJob(di *lsv1alpha1.DeployItem) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if job := di.Status.JobIDFinished; job != "" && !e.finished[job] {
@@ -242,9 +242,9 @@ func (e *estate) note(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// requests returns the number of requests about items and children. It does not count lists, which are sent once when a
-// contender starts.
-func requests(counts faultnet.Counts) int {
+// sumRequests returns the number of requests about items and children. It does not count lists, which are sent once
+// when a contender starts.
+func sumRequests(counts faultnet.Counts) int {
 	total := 0
 	for r, n := range counts {
 		if r.Verb != "list" && (r.Resource == "deployitems" || r.Resource == "configmaps") {
@@ -255,8 +255,8 @@ func requests(counts faultnet.Counts) int {
 }
 
 // start starts the contender and records the jobs that finish. The contender runs until the function `stop` is called.
-func (e *estate) start(ctx context.Context) error {
-	mgr, err := e.manager(counted(e.own, e.config), e.kind, contenderFunc(func(mgr ctrl.Manager) error { return e.add(mgr, e) }))
+func (e *competitor) start(ctx context.Context) error {
+	mgr, err := e.newManager(withCounter(e.own, e.config), e.kind, contenderFunc(func(mgr ctrl.Manager) error { return e.add(mgr, e) }))
 	if err != nil {
 		return err
 	}
@@ -275,15 +275,15 @@ func (e *estate) start(ctx context.Context) error {
 	}
 	seen := func(obj any) {
 		if di, ok := obj.(*lsv1alpha1.DeployItem); ok {
-			e.note(di)
+			e.recordJob(di)
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen, UpdateFunc: func(_, obj any) { seen(obj) }})
 	return err
 }
 
-// counted returns a config whose requests the counter counts. The counter may be nil.
-func counted(c *faultnet.Counter, config *rest.Config) *rest.Config {
+// withCounter returns a config whose requests the counter counts. The counter may be nil.
+func withCounter(c *faultnet.Counter, config *rest.Config) *rest.Config {
 	if c == nil {
 		return config
 	}
@@ -291,7 +291,7 @@ func counted(c *faultnet.Counter, config *rest.Config) *rest.Config {
 }
 
 // wrapTarget makes a transport to the target count its requests.
-func (e *estate) wrapTarget(next http.RoundTripper) http.RoundTripper {
+func (e *competitor) wrapTarget(next http.RoundTripper) http.RoundTripper {
 	if e.target == nil {
 		return next
 	}
@@ -302,32 +302,35 @@ type contenderFunc func(mgr ctrl.Manager) error
 
 func (f contenderFunc) add(mgr ctrl.Manager) error { return f(mgr) }
 
-// tell logs and reports the results of two contenders. The items per second are those of the median turn. The ratio is
-// the median of the ratios of the turns, each of which is compared with the other contender's turn next to it. A turn
-// that is slow for another reason, such as a garbage collection of the API server, does not change these figures.
-func tell(b *testing.B, legs []string, ours, theirs *estate) {
+// printResults logs and reports the results of two contenders. The items per second are those of the median turn. The
+// ratio is the median of the ratios of the turns, each of which is compared with the other contender's turn next to it.
+// A turn that is slow for another reason, such as a garbage collection of the API server, does not change these
+// figures.
+func printResults(b *testing.B, legs []string, ours, theirs *competitor) {
 	b.Helper()
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\n%d items\titems/s\tbare\tratio\tcalls/item\tbare\t\n", len(ours.items))
 	for leg, name := range legs {
-		o, t := speedsOf(ours.laps[leg]), speedsOf(theirs.laps[leg])
+		o, t := getSpeeds(ours.laps[leg]), getSpeeds(theirs.laps[leg])
 		ratios := make([]float64, len(o))
 		for turn := range o {
 			ratios[turn] = o[turn] / t[turn]
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t\n", name, race.Median(o), race.Median(t), race.Median(ratios), callsPerItem(ours.laps[leg]), callsPerItem(theirs.laps[leg]))
-		unit := strings.ReplaceAll(name, " ", "-")
-		b.ReportMetric(race.Median(o), "items/s/"+unit)
-		b.ReportMetric(race.Median(ratios), "ratio/"+unit)
-		b.ReportMetric(callsPerItem(ours.laps[leg]), "calls/item/"+unit)
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t\n", name, race.Median(o), race.Median(t), race.Median(ratios), getCallsPerItem(ours.laps[leg]), getCallsPerItem(theirs.laps[leg]))
+		b.ReportMetric(race.Median(ratios), race.Unit(ours.name, name, "ratio"))
+		for _, c := range []*competitor{ours, theirs} {
+			b.ReportMetric(race.Median(getSpeeds(c.laps[leg])), race.Unit(c.name, name, "items/s"))
+			b.ReportMetric(getCallsPerItem(c.laps[leg]), race.Unit(c.name, name, "calls/item"))
+		}
 	}
+	b.ReportMetric(0, "ns/op") // the duration of both contenders says nothing
 	must(b, w.Flush())
 	b.Log(text.String())
 }
 
-// speedsOf returns the items per second of each turn.
-func speedsOf(laps []result) []float64 {
+// getSpeeds returns the items per second of each turn.
+func getSpeeds(laps []result) []float64 {
 	speeds := make([]float64, len(laps))
 	for turn := range laps {
 		speeds[turn] = laps[turn].perSecond()
@@ -335,11 +338,11 @@ func speedsOf(laps []result) []float64 {
 	return speeds
 }
 
-// callsPerItem returns the calls per item over all turns.
-func callsPerItem(laps []result) float64 {
+// getCallsPerItem returns the calls per item over all turns.
+func getCallsPerItem(laps []result) float64 {
 	var sum result
 	for _, lap := range laps {
-		sum.plus(lap)
+		sum.add(lap)
 	}
 	return sum.perJob()
 }

@@ -50,7 +50,7 @@ type result struct {
 	jobs  int
 }
 
-func (r *result) plus(o result) {
+func (r *result) add(o result) {
 	r.took, r.cpu, r.calls, r.jobs = r.took+o.took, r.cpu+o.cpu, r.calls+o.calls, r.jobs+o.jobs
 }
 
@@ -89,20 +89,20 @@ func BenchmarkJobs(b *testing.B) {
 	// Hide messages about watches that end with their manager, because these messages are expected.
 	klog.SetLogger(logr.Discard())
 	// This run warms up the API server. It is not measured.
-	alternate(b, cp.Config, size{50, 3}, &lane{contender: library{}}, &lane{contender: &bare{}})
+	runWorkload(b, cp.Config, size{50, 3}, &lane{contender: library{}}, &lane{contender: &bare{}})
 	for _, size := range []size{{500, 3}, {3000, 1}, {10_000, 1}} {
 		b.Run(fmt.Sprintf("items=%d", size.items), func(b *testing.B) {
 			ours, theirs := &lane{contender: library{}}, &lane{contender: &bare{}}
 			for b.Loop() {
-				alternate(b, cp.Config, size, ours, theirs)
+				runWorkload(b, cp.Config, size, ours, theirs)
 			}
-			report(b, size, &ours.sum, &theirs.sum)
+			printTable(b, size, &ours.sum, &theirs.sum)
 		})
 	}
 }
 
-// report prints the table of the results, and reports the numbers to the benchmark.
-func report(b *testing.B, size size, ours, theirs *result) {
+// printTable prints the table of the results, and reports the numbers to the benchmark.
+func printTable(b *testing.B, size size, ours, theirs *result) {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\n%d items x %d jobs\tjobs/s\tcalls/job\tCPU ms/job\t\n", size.items, size.waves)
@@ -119,10 +119,10 @@ func report(b *testing.B, size size, ours, theirs *result) {
 	b.ReportMetric(ours.perSecond()/theirs.perSecond(), "ratio")
 }
 
-// alternate creates a namespace with items for each lane. In each wave, every item gets one job. Then the contenders
+// runWorkload creates a namespace with items for each lane. In each wave, every item gets one job. Then the contenders
 // start and work in turns. The time of a contender runs from its start until its last job has finished. The turns of
 // other contenders do not count.
-func alternate(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
+func runWorkload(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
 	b.Helper()
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -132,36 +132,36 @@ func alternate(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	fields := make([]field, len(lanes))
+	fields := make([]itemSet, len(lanes))
 	for i := range fields {
-		fields[i] = field{client: cl, ls: landscapertest.NewLandscaper(cl, landscapertest.LandscaperOptions{})}
-		if err := fields[i].plant(b.Context(), size.items); err != nil {
+		fields[i] = itemSet{client: cl, ls: landscapertest.NewLandscaper(cl, landscapertest.LandscaperOptions{})}
+		if err := fields[i].createItems(b.Context(), size.items); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for range size.waves {
-		waves := make([]*wave, len(lanes))
+		waves := make([]*jobBatch, len(lanes))
 		for i, l := range lanes {
-			if waves[i], err = fields[i].wave(b.Context(), cfg, l.contender); err != nil {
+			if waves[i], err = fields[i].startJobs(b.Context(), cfg, l.contender); err != nil {
 				b.Fatal(err)
 			}
 		}
-		takeTurns(b, waves)
+		runInTurns(b, waves)
 		for i, l := range lanes {
-			l.sum.plus(waves[i].result())
+			l.sum.add(waves[i].result())
 		}
 	}
 }
 
-// takeTurns lets the contenders of the waves work in turns until all jobs are finished.
-func takeTurns(b *testing.B, waves []*wave) {
+// runInTurns lets the contenders of the waves work in turns until all jobs are finished.
+func runInTurns(b *testing.B, waves []*jobBatch) {
 	b.Helper()
 	for open := len(waves); open > 0; {
 		for _, w := range waves {
 			if w.isDone {
 				continue
 			}
-			if err := w.takeTurn(b.Context()); err != nil {
+			if err := w.runTurn(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			if w.isDone {
@@ -171,16 +171,16 @@ func takeTurns(b *testing.B, waves []*wave) {
 	}
 }
 
-// field is a namespace with the items of one contender.
-type field struct {
+// itemSet is a namespace with the items of one contender.
+type itemSet struct {
 	client    client.WithWatch
 	ls        *landscapertest.Landscaper
 	namespace string
 	items     []types.NamespacedName
 }
 
-// plant creates the namespace, the Context and the items of the field.
-func (f *field) plant(ctx context.Context, n int) error {
+// createItems creates the namespace, the Context and the items of the field.
+func (f *itemSet) createItems(ctx context.Context, n int) error {
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "bench-"
 	if err := f.client.Create(ctx, ns); err != nil {
@@ -198,8 +198,8 @@ func (f *field) plant(ctx context.Context, n int) error {
 	})
 }
 
-// The method `each` calls the function `do` for all items of the field, ten at a time.
-func (f *field) each(ctx context.Context, do func(context.Context, types.NamespacedName) error) error {
+// each calls the function `do` for all items of the field, ten at a time.
+func (f *itemSet) each(ctx context.Context, do func(context.Context, types.NamespacedName) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)
 	for _, key := range f.items {
@@ -208,8 +208,8 @@ func (f *field) each(ctx context.Context, do func(context.Context, types.Namespa
 	return group.Wait()
 }
 
-// wave starts one job for each item, and returns the wave. It does not start the contender.
-func (f *field) wave(ctx context.Context, cfg *rest.Config, c contender) (*wave, error) {
+// startJobs starts one job for each item, and returns the wave. It does not start the contender.
+func (f *itemSet) startJobs(ctx context.Context, cfg *rest.Config, c contender) (*jobBatch, error) {
 	if err := f.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
 		_, err := f.ls.Trigger(ctx, key)
 		return err
@@ -220,16 +220,16 @@ func (f *field) wave(ctx context.Context, cfg *rest.Config, c contender) (*wave,
 	if err := f.client.List(ctx, list, client.InNamespace(f.namespace)); err != nil {
 		return nil, err
 	}
-	w := &wave{field: f, since: list.ResourceVersion, counter: &faultnet.Counter{}, gate: newGate()}
-	w.counter.Inject(w.gate.wait)
+	w := &jobBatch{field: f, since: list.ResourceVersion, counter: &faultnet.Counter{}, gate: newGate()}
+	w.counter.SetInjector(w.gate.wait)
 	var err error
-	w.manager, err = f.manager(w.counter.Wrap(cfg), itemType, c)
+	w.manager, err = f.newManager(w.counter.Wrap(cfg), itemType, c)
 	return w, err
 }
 
-// manager creates a manager whose cache contains only the objects in the namespace of the field. Like the managers of
-// package deployermain, it stores items without managed fields.
-func (f *field) manager(cfg *rest.Config, kind lsv1alpha1.DeployItemType, c contender) (ctrl.Manager, error) {
+// newManager creates a manager whose cache contains only the objects in the namespace of the field. Like the managers
+// of package deployermain, it stores items without managed fields.
+func (f *itemSet) newManager(cfg *rest.Config, kind lsv1alpha1.DeployItemType, c contender) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: f.client.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}, ByObject: deployerlib.CacheByObject(kind)},
@@ -241,8 +241,8 @@ func (f *field) manager(cfg *rest.Config, kind lsv1alpha1.DeployItemType, c cont
 	return mgr, c.add(mgr)
 }
 
-// awaitFinished watches the items until all their jobs are finished.
-func (f *field) awaitFinished(ctx context.Context, since string) error {
+// waitUntilFinished watches the items until all their jobs are finished.
+func (f *itemSet) waitUntilFinished(ctx context.Context, since string) error {
 	w, err := f.client.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(f.namespace),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: since}})
 	if err != nil {

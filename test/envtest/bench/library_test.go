@@ -27,7 +27,7 @@ func (library) add(mgr ctrl.Manager) error {
 	}
 	return deployerlib.Add(logr.Discard(), mgr, nil, deployerlib.DeployerArgs{
 		Name: "bench.deployerkit.dev", Type: itemType, Registerer: prometheus.NewRegistry(),
-		Deployer: mock.New(extension.ReconcileExtensionHookSetup{Hook: noop, HookTypes: extension.HookTypes()}),
+		Deployer: mock.New(extension.ReconcileExtensionHookSetup{Hook: noop, HookTypes: extension.AllHookTypes()}),
 		Options:  controller.Options{MaxConcurrentReconciles: workers},
 	})
 }

@@ -38,24 +38,24 @@ func BenchmarkStateGraph(b *testing.B) {
 	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	compete(b, cp, graphLegs, atATime, newGraph(), newGraphLoop()) // a warm-up, which is not measured
-	var ours, theirs *estate
+	runContenders(b, cp, graphLegs, itemsPerTurn, newGraph(), newGraphLoop()) // a warm-up, which is not measured
+	var ours, theirs *competitor
 	for b.Loop() {
 		ours, theirs = newGraph(), newGraphLoop()
-		compete(b, cp, graphLegs, items, ours, theirs)
+		runContenders(b, cp, graphLegs, items, ours, theirs)
 	}
-	tell(b, graphLegs, ours, theirs)
+	printResults(b, graphLegs, ours, theirs)
 }
 
 // newGraph returns a contender that uses package stategraph.
-func newGraph() *estate {
-	e := &estate{name: "state graph", kind: graphType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
-	e.add = func(mgr ctrl.Manager, e *estate) error {
-		builder := stategraph.NewGraph()
+func newGraph() *competitor {
+	e := &competitor{name: "state graph", kind: graphType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
+	e.add = func(mgr ctrl.Manager, e *competitor) error {
+		builder := stategraph.NewBuilder()
 		var before []string
 		for _, wave := range graphWaves {
 			for _, component := range wave {
-				builder.Add(component, stategraph.Object(graphBody), before...)
+				builder.Add(component, stategraph.Object(newGraphConfigMap), before...)
 			}
 			before = wave
 		}
@@ -72,16 +72,16 @@ func newGraph() *estate {
 	return e
 }
 
-// graphBody returns the ConfigMap of a component.
-func graphBody(ctx context.Context) (*corev1.ConfigMap, error) {
+// newGraphConfigMap returns the ConfigMap of a component.
+func newGraphConfigMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	item, err := stategraph.Item(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return graphObject(item, stategraph.Component(ctx)), nil
+	return newGraphObject(item, stategraph.Component(ctx)), nil
 }
 
-func graphObject(item *lsv1alpha1.DeployItem, component string) *corev1.ConfigMap {
+func newGraphObject(item *lsv1alpha1.DeployItem, component string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name + "-" + component},
 		Data:       map[string]string{"component": component, "text": strings.Repeat("x", 200)},

@@ -21,16 +21,16 @@ const (
 	waveTimeout = 20 * time.Minute
 )
 
-// gate holds back the requests of a contender while other contenders have their turns.
-type gate struct {
+// startGate holds back the requests of a contender while other contenders have their turns.
+type startGate struct {
 	mu   sync.Mutex
 	open chan struct{} // this channel is closed while requests may pass
 }
 
-func newGate() *gate { return &gate{open: make(chan struct{})} }
+func newGate() *startGate { return &startGate{open: make(chan struct{})} }
 
 // wait delays a request until the gate opens. It is a faultnet.Injector.
-func (g *gate) wait(req *http.Request) (*http.Response, error) {
+func (g *startGate) wait(req *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	open := g.open
 	g.mu.Unlock()
@@ -42,20 +42,20 @@ func (g *gate) wait(req *http.Request) (*http.Response, error) {
 	}
 }
 
-func (g *gate) lift() { close(g.open) }
+func (g *startGate) openGate() { close(g.open) }
 
-func (g *gate) drop() {
+func (g *startGate) drop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open = make(chan struct{})
 }
 
-// wave consists of one job for each item of a field, and the contender that processes these jobs.
-type wave struct {
-	field   *field
+// jobBatch consists of one job for each item of a field, and the contender that processes these jobs.
+type jobBatch struct {
+	field   *itemSet
 	since   string // resourceVersion of the items after the jobs were started
 	counter *faultnet.Counter
-	gate    *gate
+	gate    *startGate
 	manager ctrl.Manager
 
 	took   time.Duration      // total time of the turns so far
@@ -66,31 +66,31 @@ type wave struct {
 	isDone bool
 }
 
-// takeTurn lets the contender work for one turn, or until all jobs are finished.
-func (w *wave) takeTurn(ctx context.Context) error {
-	began, used := time.Now(), cpuTime()
+// runTurn lets the contender work for one turn, or until all jobs are finished.
+func (w *jobBatch) runTurn(ctx context.Context) error {
+	began, used := time.Now(), getCPUTime()
 	timer := time.NewTimer(turn)
 	defer timer.Stop()
-	w.gate.lift()
+	w.gate.openGate()
 	defer w.gate.drop()
 	if w.stop == nil {
 		w.start(ctx)
 	}
 	select {
 	case err := <-w.done:
-		w.took, w.cpu = w.took+time.Since(began), w.cpu+cpuTime()-used
+		w.took, w.cpu = w.took+time.Since(began), w.cpu+getCPUTime()-used
 		w.isDone = true
 		w.stop()
 		w.ended.Wait()
 		return err
 	case <-timer.C:
-		w.took, w.cpu = w.took+time.Since(began), w.cpu+cpuTime()-used
+		w.took, w.cpu = w.took+time.Since(began), w.cpu+getCPUTime()-used
 		return nil
 	}
 }
 
 // start starts the contender of the wave.
-func (w *wave) start(ctx context.Context) {
+func (w *jobBatch) start(ctx context.Context) {
 	ctx, w.stop = context.WithTimeout(ctx, waveTimeout)
 	w.done = make(chan error, 2)
 	w.ended.Go(func() {
@@ -98,23 +98,23 @@ func (w *wave) start(ctx context.Context) {
 			w.done <- err
 		}
 	})
-	w.ended.Go(func() { w.done <- w.field.awaitFinished(ctx, w.since) })
+	w.ended.Go(func() { w.done <- w.field.waitUntilFinished(ctx, w.since) })
 }
 
 // result returns the result of the wave. The time in which the gate was closed does not count.
-func (w *wave) result() result {
+func (w *jobBatch) result() result {
 	calls := w.counter.Snapshot()
 	for r := range calls {
 		if r.Verb == "list" || r.Resource != "deployitems" {
 			delete(calls, r)
 		}
 	}
-	return result{took: w.took, cpu: w.cpu, calls: calls.Total(), jobs: len(w.field.items)}
+	return result{took: w.took, cpu: w.cpu, calls: calls.Sum(), jobs: len(w.field.items)}
 }
 
-// cpuTime returns the processor time that this process has used. Unlike elapsed time, it hardly depends on other load
-// on the machine.
-func cpuTime() time.Duration {
+// getCPUTime returns the processor time that this process has used. Unlike elapsed time, it hardly depends on other
+// load on the machine.
+func getCPUTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0

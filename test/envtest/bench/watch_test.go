@@ -35,26 +35,26 @@ func BenchmarkWatch(b *testing.B) {
 	must(b, err)
 	b.Cleanup(func() { must(b, cp.Stop()) })
 	klog.SetLogger(logr.Discard())
-	store := warehouse{client: kubernetes.NewForConfigOrDie(cp.Config)}
+	store := watchData{client: kubernetes.NewForConfigOrDie(cp.Config)}
 	must(b, store.fill(b.Context(), objects, perItem))
 
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
-		w, events := watcher(ctx, b, cp.Config)
-		empty := heap()
+		w, events := newWatcher(ctx, b, cp.Config)
+		empty := readHeapSize()
 		began := time.Now()
-		_, err := w.Watch(ctx, store.gvr())
+		_, err := w.Watch(ctx, store.getGVR())
 		must(b, err)
 		took := time.Since(began)
-		watched := heap() - empty
-		for item, expected := range store.expected(w, objects, perItem) {
+		watched := readHeapSize() - empty
+		for item, expected := range store.newExpected(w, objects, perItem) {
 			w.SetBaseline(item, expected)
 		}
-		total := heap() - empty
-		if got := w.Stats(); got.Objects != objects || len(events) > 0 {
+		total := readHeapSize() - empty
+		if got := w.GetStats(); got.Objects != objects || len(events) > 0 {
 			b.Fatalf("%+v, %d events", got, len(events))
 		}
-		latency := store.edit(ctx, b, events, edits)
+		latency := store.measureEvents(ctx, b, events, edits)
 		b.ReportMetric(float64(watched)/objects, "B/watched")
 		b.ReportMetric(float64(total)/objects, "B/expected")
 		b.ReportMetric(took.Seconds(), "s/sync")
@@ -65,7 +65,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-func watcher(ctx context.Context, b *testing.B, config *rest.Config) (*observe.Watcher, chan observe.Drift) {
+func newWatcher(ctx context.Context, b *testing.B, config *rest.Config) (*observe.Watcher, chan observe.Drift) {
 	b.Helper()
 	w, err := observe.NewForConfig(config, observe.Options{SyncTimeout: 5 * time.Minute})
 	must(b, err)
@@ -82,7 +82,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-func heap() uint64 {
+func readHeapSize() uint64 {
 	for range 4 {
 		runtime.GC()
 	}
@@ -91,25 +91,25 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// warehouse creates and edits many ConfigMaps of many items.
-type warehouse struct{ client *kubernetes.Clientset }
+// watchData creates and edits many ConfigMaps of many items.
+type watchData struct{ client *kubernetes.Clientset }
 
-func (warehouse) gvr() schema.GroupVersionResource {
+func (watchData) getGVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 }
 
-func (warehouse) owner(i, perItem int) ownership.Owner {
+func (watchData) newOwner(i, perItem int) ownership.Owner {
 	return ownership.Owner{
 		UID: types.UID(fmt.Sprintf("%036d", i/perItem)), Landscape: types.UID(fmt.Sprintf("%036d", 0)),
 		Namespace: "landscape", Name: fmt.Sprintf("item-%d", i/perItem),
 	}
 }
 
-func (warehouse) name(i int) types.NamespacedName {
+func (watchData) name(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "bench-drift", Name: fmt.Sprintf("settings-of-application-%06d", i)}
 }
 
-func (s warehouse) fill(ctx context.Context, objects, perItem int) error {
+func (s watchData) fill(ctx context.Context, objects, perItem int) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name(0).Namespace}}
 	if _, err := s.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return err
@@ -118,42 +118,42 @@ func (s warehouse) fill(ctx context.Context, objects, perItem int) error {
 	group.SetLimit(16)
 	for i := range objects {
 		group.Go(func() error {
-			owner, force := s.owner(i, perItem), true
+			owner, force := s.newOwner(i, perItem), true
 			obj := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"color": "red", "size": "big"},
 			}}
 			obj.SetName(s.name(i).Name)
 			obj.SetLabels(map[string]string{"app": "web", "tier": "front"})
-			owner.Stamp(obj)
+			owner.Mark(obj)
 			body, err := json.Marshal(obj)
 			if err != nil {
 				return err
 			}
 			_, err = s.client.CoreV1().ConfigMaps(s.name(i).Namespace).Patch(ctx, s.name(i).Name, types.ApplyPatchType, body,
-				metav1.PatchOptions{FieldManager: owner.Manager(), Force: &force})
+				metav1.PatchOptions{FieldManager: owner.FieldManager(), Force: &force})
 			return err
 		})
 	}
 	return group.Wait()
 }
 
-// expected returns the expected state that an inventory would contain. The strings are copies, so that the benchmark
+// newExpected returns the expected state that an inventory would contain. The strings are copies, so that the benchmark
 // also measures their memory.
-func (s warehouse) expected(w *observe.Watcher, objects, perItem int) map[types.UID][]observe.Owned {
-	out := map[types.UID][]observe.Owned{}
+func (s watchData) newExpected(w *observe.Watcher, objects, perItem int) map[types.UID][]observe.BaselineObject {
+	out := map[types.UID][]observe.BaselineObject{}
 	for i := range objects {
-		seen, _ := w.Get(s.gvr(), s.name(i))
-		item := s.owner(i, perItem).UID
-		out[item] = append(out[item], observe.Owned{
-			Object: observe.Object{Resource: s.gvr(), NamespacedName: s.name(i)},
-			UID:    types.UID([]byte(seen.UID)), Key: ownership.Key([]byte(seen.Key)), ResourceVersion: string([]byte(seen.ResourceVersion)),
+		seen, _ := w.Get(s.getGVR(), s.name(i))
+		item := s.newOwner(i, perItem).UID
+		out[item] = append(out[item], observe.BaselineObject{
+			Object: observe.Object{Resource: s.getGVR(), NamespacedName: s.name(i)},
+			UID:    types.UID([]byte(seen.UID)), Fingerprint: ownership.Fingerprint([]byte(seen.Fingerprint)), ResourceVersion: string([]byte(seen.ResourceVersion)),
 		})
 	}
 	return out
 }
 
-// edit changes objects one after the other, and returns the mean time from the request to the event.
-func (s warehouse) edit(ctx context.Context, b *testing.B, events <-chan observe.Drift, edits int) time.Duration {
+// measureEvents changes objects one after the other, and returns the mean time from the request to the event.
+func (s watchData) measureEvents(ctx context.Context, b *testing.B, events <-chan observe.Drift, edits int) time.Duration {
 	b.Helper()
 	began := time.Now()
 	for i := range edits {

@@ -11,10 +11,10 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
-// flux returns a contender that calls ApplyAll of Flux's library, as kustomize-controller does. It applies as many
+// newFlux returns a contender that calls ApplyAll of Flux's library, as kustomize-controller does. It applies as many
 // objects concurrently as the other contenders do. Flux's default is 4.
-func flux() race.Contender {
-	return race.Contender{Name: "fluxcd/pkg/ssa ApplyAll", Enter: func(_ context.Context, field *race.Field) (race.Runner, error) {
+func newFlux() race.Contender {
+	return race.Contender{Name: "fluxcd/pkg/ssa ApplyAll", Start: func(_ context.Context, field *race.Workload) (race.Runner, error) {
 		cl, err := race.NewClient(field.ControlPlane.Config)
 		return &fluxRunner{client: cl}, err
 	}}
@@ -40,4 +40,4 @@ func (f *fluxRunner) Run(ctx context.Context) error {
 	})
 }
 
-func (*fluxRunner) Leave() error { return nil }
+func (*fluxRunner) Stop() error { return nil }

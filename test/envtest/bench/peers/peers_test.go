@@ -20,14 +20,12 @@ func BenchmarkPeers(b *testing.B) {
 	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	bare, ours := race.Bare(), race.Engine()
 	for b.Loop() {
-		result, err := race.Run(b.Context(), cp, rounds, bare, ours, flux(), race.Kubectl())
+		result, err := race.Run(b.Context(), cp, rounds, race.NewBare(), race.NewEngine(), newFlux(), race.Kubectl())
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Logf("\n%s", result)
-		b.ReportMetric(result.PerSecond(ours.Name, race.Install), "objects/s")
-		b.ReportMetric(result.Ratio(ours.Name, bare.Name, race.Install), "ratio")
+		result.Report(b)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bare returns a contender that sends all server-side-apply patches in each leg and does nothing else. The patches are
-// the same as those of Engine. Bare has no inventory and no owners, and it does not handle order, conflicts or errors.
-// A program that writes every object cannot be much faster.
-func Bare() Contender {
-	return Contender{Name: "bare loop", Enter: func(_ context.Context, field *Field) (Runner, error) {
+// NewBare returns a contender that sends all server-side-apply patches in each leg and does nothing else. The patches
+// are the same as those of Engine. NewBare has no inventory and no owners, and it does not handle order, conflicts or
+// errors. A program that writes every object cannot be much faster.
+func NewBare() Contender {
+	return Contender{Name: "bare loop", Start: func(_ context.Context, field *Workload) (Runner, error) {
 		cl, err := NewClient(field.ControlPlane.Config)
 		return &bare{client: cl}, err
 	}}
@@ -28,7 +28,7 @@ type bare struct {
 func (b *bare) Load(_ context.Context, items []Item) error {
 	for _, item := range items {
 		for _, o := range item.Objects {
-			item.Owner.Stamp(o)
+			item.Owner.Mark(o)
 		}
 	}
 	b.items = items
@@ -37,7 +37,7 @@ func (b *bare) Load(_ context.Context, items []Item) error {
 
 func (b *bare) Run(ctx context.Context) error {
 	return Each(ctx, AtOnce, b.items, func(ctx context.Context, _ int, item Item) error {
-		owner := client.FieldOwner(item.Owner.Manager())
+		owner := client.FieldOwner(item.Owner.FieldManager())
 		return Each(ctx, Concurrency, item.Objects, func(ctx context.Context, _ int, o *unstructured.Unstructured) error {
 			if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership); err != nil {
 				return fmt.Errorf("apply %s: %w", o.GetName(), err)
@@ -47,4 +47,4 @@ func (b *bare) Run(ctx context.Context) error {
 	})
 }
 
-func (*bare) Leave() error { return nil }
+func (*bare) Stop() error { return nil }

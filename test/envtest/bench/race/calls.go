@@ -27,9 +27,9 @@ func newCalls(cfg *rest.Config) (*calls, error) {
 	return &calls{url: strings.TrimSuffix(cfg.Host, "/") + "/metrics", http: httpClient}, nil
 }
 
-// count returns the number of requests for ConfigMaps and deploy items since the API server started. It does not
+// readCount returns the number of requests for ConfigMaps and deploy items since the API server started. It does not
 // include watches, because the API server counts a watch only when it ends.
-func (c *calls) count(ctx context.Context) (int, error) {
+func (c *calls) readCount(ctx context.Context) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
 		return 0, fmt.Errorf("get metrics: %w", err)
@@ -45,13 +45,14 @@ func (c *calls) count(ctx context.Context) (int, error) {
 	sum := 0
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
-		sum += requests(lines.Text())
+		sum += parseRequests(lines.Text())
 	}
 	return sum, lines.Err()
 }
 
-// requests returns the number of requests in a line of the metrics. It returns 0 if the line belongs to another metric.
-func requests(line string) int {
+// parseRequests returns the number of requests in a line of the metrics. It returns 0 if the line belongs to another
+// metric.
+func parseRequests(line string) int {
 	labels, value, ok := strings.Cut(line, "} ")
 	if !ok || !strings.HasPrefix(labels, "apiserver_request_total{") || strings.Contains(labels, `verb="WATCH"`) {
 		return 0

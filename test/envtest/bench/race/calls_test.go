@@ -13,7 +13,7 @@ func TestRequests(t *testing.T) {
 		`apiserver_request_duration_seconds_count{resource="configmaps",scope="resource",verb="APPLY"} 7`:              0,
 		`# HELP apiserver_request_total Counter of apiserver requests broken out for each verb, resource="configmaps"`: 0,
 	} {
-		if got := requests(line); got != want {
+		if got := parseRequests(line); got != want {
 			t.Errorf("%s: %d, want %d", line, got, want)
 		}
 	}

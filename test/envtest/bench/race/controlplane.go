@@ -10,8 +10,8 @@ import (
 )
 
 // StartControlPlane starts a control plane for a benchmark, and stops it at the end of the benchmark. Its API server
-// rarely collects garbage. With the default, a collection starts about every 1.3 seconds, lasts about half a second, and
-// makes the contender that runs at that time twice as slow.
+// rarely collects garbage. With the default, a collection starts about every 1.3 seconds, lasts about half a second,
+// and makes the contender that runs at that time twice as slow.
 func StartControlPlane(b *testing.B) *controlplane.ControlPlane {
 	b.Helper()
 	before := os.Getenv("GOGC")

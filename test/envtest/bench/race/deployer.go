@@ -32,11 +32,11 @@ import (
 // firstItem is the name of the item with which a contender connects to the target.
 const firstItem = "first"
 
-// Deployer returns a contender that runs the complete manifest deployer with AtOnce workers. The measured time includes
-// the wait for readiness. The deployer may send as many requests at the same time as the other contenders. It knows
-// that Landscaper uses job IDs, so it does not process a new item before the first job.
-func Deployer() Contender {
-	return jobs("manifest deployer", func(d *deployer, mgr ctrl.Manager) error {
+// NewDeployer returns a contender that runs the complete manifest deployer with AtOnce workers. The measured time
+// includes the wait for readiness. The deployer may send as many requests at the same time as the other contenders. It
+// knows that Landscaper uses job IDs, so it does not process a new item before the first job.
+func NewDeployer() Contender {
+	return newJobContender("manifest deployer", func(d *deployer, mgr ctrl.Manager) error {
 		args := manifest.Args(nil, manifest.Options{
 			Targets: targets.Policy{AllowPrivateHosts: true}, TargetLimits: targets.Limits{Requests: AtOnce * Concurrency},
 		})
@@ -46,16 +46,16 @@ func Deployer() Contender {
 	})
 }
 
-// jobs returns a contender that works on deploy items. The function `add` registers the controller of the contender.
-// The measured time begins when the first job is handed out and ends when the last job is finished. Before that, the
-// contender finishes one small job, so that it is connected to the target like every other contender.
-func jobs(name string, add func(d *deployer, mgr ctrl.Manager) error) Contender {
-	return Contender{Name: name, Enter: func(ctx context.Context, field *Field) (Runner, error) {
-		d := &deployer{Field: field, ls: landscapertest.NewLandscaper(field.client, landscapertest.LandscaperOptions{})}
+// newJobContender returns a contender that works on deploy items. The function `add` registers the controller of the
+// contender. The measured time begins when the first job is handed out and ends when the last job is finished. Before
+// that, the contender finishes one small job, so that it is connected to the target like every other contender.
+func newJobContender(name string, add func(d *deployer, mgr ctrl.Manager) error) Contender {
+	return Contender{Name: name, Start: func(ctx context.Context, field *Workload) (Runner, error) {
+		d := &deployer{Workload: field, ls: landscapertest.NewLandscaper(field.client, landscapertest.LandscaperOptions{})}
 		if err := d.prepare(ctx); err != nil {
 			return nil, err
 		}
-		mgr, err := d.manager()
+		mgr, err := d.newManager()
 		if err != nil {
 			return nil, err
 		}
@@ -65,15 +65,15 @@ func jobs(name string, add func(d *deployer, mgr ctrl.Manager) error) Contender 
 		if err := d.start(ctx, mgr); err != nil {
 			return nil, err
 		}
-		if err := d.connect(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("first job: %w", err), d.Leave())
+		if err := d.runFirstItem(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("first job: %w", err), d.Stop())
 		}
 		return d, nil
 	}}
 }
 
 type deployer struct {
-	*Field
+	*Workload
 
 	ls      *landscapertest.Landscaper
 	loaded  bool
@@ -105,7 +105,7 @@ func (d *deployer) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (d *deployer) manager() (ctrl.Manager, error) {
+func (d *deployer) newManager() (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(d.ControlPlane.Config, ctrl.Options{
 		Scheme: d.client.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{d.Namespace: {}}},
@@ -122,7 +122,7 @@ func (d *deployer) start(ctx context.Context, mgr ctrl.Manager) error {
 	ctx, d.cancel = context.WithCancel(ctx)
 	d.running.Go(func() { d.failed = mgr.Start(ctx) })
 	if _, err := mgr.GetCache().GetInformer(ctx, &lsv1alpha1.DeployItem{}); err != nil {
-		return errors.Join(fmt.Errorf("fill caches: %w", err), d.Leave())
+		return errors.Join(fmt.Errorf("fill caches: %w", err), d.Stop())
 	}
 	return nil
 }
@@ -158,20 +158,20 @@ func configOf(objects []*unstructured.Unstructured) map[string]any {
 	}
 }
 
-// connect finishes a job of an item that takes no part in the benchmark.
-func (d *deployer) connect(ctx context.Context) error {
+// runFirstItem finishes a job of an item that takes no part in the benchmark.
+func (d *deployer) runFirstItem(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	object := configMap(d.Namespace, firstItem, "one")
-	object.SetLabels(nil) // Field.check ignores it
+	object.SetLabels(nil) // Workload.check ignores it
 	if err := d.create(ctx, firstItem, []*unstructured.Unstructured{object}); err != nil {
 		return err
 	}
 	return d.Run(ctx)
 }
 
-// Run starts a job for each loaded item and waits until all jobs have finished. Before the first call of Load, it does so
-// for the item that connect creates.
+// Run starts a job for each loaded item and waits until all jobs have finished. Before the first call of Load, it does
+// so for the item that connect creates.
 func (d *deployer) Run(ctx context.Context) error {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := d.client.List(ctx, list, client.InNamespace(d.Namespace)); err != nil {
@@ -184,7 +184,7 @@ func (d *deployer) Run(ctx context.Context) error {
 		return fmt.Errorf("watch items: %w", err)
 	}
 	defer w.Stop()
-	open, err := d.trigger(ctx, items)
+	open, err := d.startJobs(ctx, items)
 	if err != nil {
 		return err
 	}
@@ -209,8 +209,8 @@ func (d *deployer) Run(ctx context.Context) error {
 	return nil
 }
 
-// trigger starts a job for each item, and returns the IDs of the jobs. The keys are the names of the items.
-func (d *deployer) trigger(ctx context.Context, items []lsv1alpha1.DeployItem) (map[string]string, error) {
+// startJobs starts a job for each item, and returns the IDs of the jobs. The keys are the names of the items.
+func (d *deployer) startJobs(ctx context.Context, items []lsv1alpha1.DeployItem) (map[string]string, error) {
 	ids := make([]string, len(items))
 	err := Each(ctx, AtOnce, items, func(ctx context.Context, i int, di lsv1alpha1.DeployItem) (err error) {
 		ids[i], err = d.ls.Trigger(ctx, client.ObjectKeyFromObject(&di))
@@ -223,7 +223,7 @@ func (d *deployer) trigger(ctx context.Context, items []lsv1alpha1.DeployItem) (
 	return open, err
 }
 
-func (d *deployer) Leave() error {
+func (d *deployer) Stop() error {
 	d.cancel()
 	d.running.Wait()
 	return d.failed

@@ -3,7 +3,7 @@
 // Package race compares the times and the API calls of several contenders. They deploy the same objects to the same API
 // server, one after the other:
 //
-//	result, err := race.Run(ctx, cp, 5, race.Bare(), race.Engine(), race.Kubectl())
+//	result, err := race.Run(ctx, cp, 5, race.NewBare(), race.NewEngine(), race.Kubectl())
 //	fmt.Print(result)
 //
 // In its turn, a contender deploys 20 items of 50 ConfigMaps each, four items at a time. A turn has three legs:

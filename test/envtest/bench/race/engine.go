@@ -15,10 +15,10 @@ import (
 	"github.com/deployerkit/deployerkit/observe"
 )
 
-// Engine returns a contender that uses package apply in the same way as the manifest deployer does: it watches the
+// NewEngine returns a contender that uses package apply in the same way as the manifest deployer does: it watches the
 // objects and encodes the inventory after each change.
-func Engine() Contender {
-	return Contender{Name: "apply.Engine", Enter: func(ctx context.Context, field *Field) (Runner, error) {
+func NewEngine() Contender {
+	return Contender{Name: "apply.Engine", Start: func(ctx context.Context, field *Workload) (Runner, error) {
 		cl, err := NewClient(field.ControlPlane.Config)
 		if err != nil {
 			return nil, err
@@ -69,11 +69,11 @@ func (e *engine) apply(ctx context.Context, index int, item Item) error {
 		_, err := json.Marshal(inv)
 		return err
 	}
-	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: e.watcher, Watch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
+	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Watched: e.watcher, StartWatch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
 	e.watcher.Suspend(item.Owner.UID)
 	inv, report, err := engine.Apply(ctx, item.Owner, e.desired[index], e.invs[index])
 	e.invs[index] = inv
-	if err == nil && !report.Done() {
+	if err == nil && !report.IsDone() {
 		err = errors.New(report.Reason())
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *engine) watch(ctx context.Context, resource schema.GroupVersionResource
 }
 
 // observe passes the expected state of the objects to the watches.
-func (e *engine) observe(ctx context.Context, item Item, owned []observe.Owned) error {
+func (e *engine) observe(ctx context.Context, item Item, owned []observe.BaselineObject) error {
 	if _, err := e.watcher.Watch(ctx, configMaps, item.Owner.Namespace); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (e *engine) observe(ctx context.Context, item Item, owned []observe.Owned) 
 	return nil
 }
 
-func (e *engine) Leave() error {
+func (e *engine) Stop() error {
 	e.cancel()
 	e.watcher.Wait()
 	return nil

@@ -22,18 +22,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// BareDeployer returns a contender with a hand-written loop that sends the same requests as Deployer. The loop writes
-// the start and the end of each job. These writes contain the resourceVersion. It stores the list of managed resources
-// that Landscaper knows in the status, and sends the same patches as Bare. It reads from the cache of a manager and has
-// AtOnce workers. It does not handle drift, deletion, timeouts, conflicts or errors.
-func BareDeployer() Contender {
-	return jobs("bare deployer", addLoop)
+// NewBareDeployer returns a contender with a hand-written loop that sends the same requests as Deployer. The loop
+// writes the start and the end of each job. These writes contain the resourceVersion. It stores the list of managed
+// resources that Landscaper knows in the status, and sends the same patches as NewBare. It reads from the cache of a
+// manager and has AtOnce workers. It does not handle drift, deletion, timeouts, conflicts or errors.
+func NewBareDeployer() Contender {
+	return newJobContender("bare deployer", addLoop)
 }
 
-// WatchingDeployer is like BareDeployer, but also watches the metadata of the objects, as Deployer does to detect drift.
-// It stores the metadata in the cache of its manager and does nothing with it.
-func WatchingDeployer() Contender {
-	return jobs("bare deployer with a watch", func(d *deployer, mgr ctrl.Manager) error {
+// NewWatchingDeployer is like NewBareDeployer, but also watches the metadata of the objects, as Deployer does to detect
+// drift. It stores the metadata in the cache of its manager and does nothing with it.
+func NewWatchingDeployer() Contender {
+	return newJobContender("bare deployer with a watch", func(d *deployer, mgr ctrl.Manager) error {
 		objects := &metav1.PartialObjectMetadata{}
 		objects.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		if _, err := mgr.GetCache().GetInformer(context.Background(), objects, cache.BlockUntilSynced(false)); err != nil {
@@ -80,7 +80,7 @@ func (l *loop) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if err := l.apply(ctx, l.items[di.Name], objects); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, l.end(ctx, di, objects)
+	return ctrl.Result{}, l.completeJob(ctx, di, objects)
 }
 
 // objectsOf decodes the configuration of an item.
@@ -127,9 +127,9 @@ func (l *loop) apply(ctx context.Context, item Item, objects []*unstructured.Uns
 	if err != nil {
 		return err
 	}
-	owner := client.FieldOwner(item.Owner.Manager())
+	owner := client.FieldOwner(item.Owner.FieldManager())
 	return Each(ctx, Concurrency, objects, func(ctx context.Context, _ int, o *unstructured.Unstructured) error {
-		item.Owner.Stamp(o)
+		item.Owner.Mark(o)
 		if err := target.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply %s: %w", o.GetName(), err)
 		}
@@ -137,8 +137,8 @@ func (l *loop) apply(ctx context.Context, item Item, objects []*unstructured.Uns
 	})
 }
 
-// end writes the end of the job, together with the UIDs of the objects.
-func (l *loop) end(ctx context.Context, di *lsv1alpha1.DeployItem, objects []*unstructured.Unstructured) error {
+// completeJob writes the end of the job, together with the UIDs of the objects.
+func (l *loop) completeJob(ctx context.Context, di *lsv1alpha1.DeployItem, objects []*unstructured.Unstructured) error {
 	now := metav1.Now()
 	err := l.status(ctx, di, objects, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.JobIDFinished = lsv1alpha1.DeployItemPhases.Succeeded, s.JobID
@@ -150,8 +150,7 @@ func (l *loop) end(ctx context.Context, di *lsv1alpha1.DeployItem, objects []*un
 	return err
 }
 
-// status changes the status in one write. If the parameter `objects` is not nil, the same write stores the list of
-// these objects.
+// status changes the status in one write. If objects is not nil, the same write stores the list of these objects.
 func (l *loop) status(
 	ctx context.Context, di *lsv1alpha1.DeployItem, objects []*unstructured.Unstructured, change func(*lsv1alpha1.DeployItemStatus),
 ) error {
@@ -170,7 +169,8 @@ func (l *loop) status(
 	return nil
 }
 
-// managed returns a provider status with the list of managed resources, in the format of Landscaper's manifest deployer.
+// managed returns a provider status with the list of managed resources, in the format of Landscaper's manifest
+// deployer.
 func managed(objects []*unstructured.Unstructured) ([]byte, error) {
 	status := manifestv1alpha2.ProviderStatus{TypeMeta: metav1.TypeMeta{
 		APIVersion: manifestv1alpha2.SchemeGroupVersion.String(), Kind: "ProviderStatus",

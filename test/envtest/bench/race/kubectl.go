@@ -15,7 +15,7 @@ import (
 // Kubectl returns a contender that runs "kubectl apply --server-side -f" with its defaults. It starts a process for
 // each item. The discovery cache is warm.
 func Kubectl() Contender {
-	return Contender{Name: "kubectl apply --server-side", Enter: func(_ context.Context, field *Field) (Runner, error) {
+	return Contender{Name: "kubectl apply --server-side", Start: func(_ context.Context, field *Workload) (Runner, error) {
 		path := field.ControlPlane.Kubectl()
 		if path == "" {
 			return nil, errors.New("the binaries of the control plane do not include kubectl")
@@ -24,7 +24,7 @@ func Kubectl() Contender {
 		if err != nil {
 			return nil, fmt.Errorf("make directory: %w", err)
 		}
-		config, err := field.ControlPlane.KubeconfigFile(dir)
+		config, err := field.ControlPlane.WriteKubeconfig(dir)
 		return &kubectl{path: path, dir: dir, cache: filepath.Join(os.TempDir(), "race-kubectl-cache"), config: config}, err
 	}}
 }
@@ -62,4 +62,4 @@ func (k *kubectl) Run(ctx context.Context) error {
 	})
 }
 
-func (k *kubectl) Leave() error { return os.RemoveAll(k.dir) }
+func (k *kubectl) Stop() error { return os.RemoveAll(k.dir) }

@@ -17,23 +17,21 @@ import (
 const rounds = 9
 
 // BenchmarkManifests deploys 20 items of 50 ConfigMaps with five contenders: the whole manifest deployer, the engine of
-// the manifest deployer (package apply), a bare loop that sends the same patches as the engine, and a bare deployer with
-// and without a watch of the objects.
-// Package peers compares the engine with other tools.
+// the manifest deployer (package apply), a bare loop that sends the same patches as the engine, and a bare deployer
+// with and without a watch of the objects. Package peers compares the engine with other tools.
 func BenchmarkManifests(b *testing.B) {
 	cp := race.StartControlPlane(b)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	bare, watching, ours := race.BareDeployer(), race.WatchingDeployer(), race.Deployer()
+	bare, watching, ours := race.NewBareDeployer(), race.NewWatchingDeployer(), race.NewDeployer()
 	for b.Loop() {
-		result, err := race.Run(b.Context(), cp, rounds, race.Bare(), race.Engine(), watching, bare, ours)
+		result, err := race.Run(b.Context(), cp, rounds, race.NewBare(), race.NewEngine(), watching, bare, ours)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Logf("\n%s", result)
-		b.ReportMetric(result.PerSecond(ours.Name, race.Install), "objects/s")
+		result.Report(b)
 		b.ReportMetric(result.Ratio(ours.Name, bare.Name, race.Install), "ratio")
 		b.ReportMetric(result.Ratio(ours.Name, watching.Name, race.Install), "ratio-watching")
-		b.ReportMetric(result.Calls(ours.Name, race.Install), "calls/object")
 	}
 }

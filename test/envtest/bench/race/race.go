@@ -22,8 +22,8 @@ import (
 type Contender struct {
 	// Name is the name of the contender in the table.
 	Name string
-	// Enter returns a runner for a turn of the contender.
-	Enter func(ctx context.Context, field *Field) (Runner, error)
+	// Start returns a runner for a turn of the contender.
+	Start func(ctx context.Context, field *Workload) (Runner, error)
 }
 
 // Runner deploys the items of a contender in one turn.
@@ -32,8 +32,8 @@ type Runner interface {
 	Load(ctx context.Context, items []Item) error
 	// Run deploys the loaded items and returns when all objects are in the cluster. The duration of Run is measured.
 	Run(ctx context.Context) error
-	// Leave stops everything that the runner started.
-	Leave() error
+	// Stop stops everything that the runner started.
+	Stop() error
 }
 
 // Leg is one of the three parts of a contender's turn: everything is new, nothing has changed, or one object of each
@@ -74,13 +74,13 @@ func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contend
 	}
 	r := &race{cp: cp, client: cl, calls: counter, result: newResult(contenders)}
 	for _, c := range contenders {
-		if err := r.turn(ctx, c, AtOnce, newResult(contenders)); err != nil {
+		if err := r.runContender(ctx, c, AtOnce, newResult(contenders)); err != nil {
 			return nil, fmt.Errorf("warm-up of %s: %w", c.Name, err)
 		}
 	}
 	for round := range rounds {
-		for _, c := range order(contenders, round) {
-			if err := r.turn(ctx, c, Items, r.result); err != nil {
+		for _, c := range rotate(contenders, round) {
+			if err := r.runContender(ctx, c, Items, r.result); err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
@@ -88,9 +88,9 @@ func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contend
 	return r.result, nil
 }
 
-// order returns the contenders in the order in which they run in a round. In each round, the list is rotated by one
+// rotate returns the contenders in the order in which they run in a round. In each round, the list is rotated by one
 // more position.
-func order(contenders []Contender, round int) []Contender {
+func rotate(contenders []Contender, round int) []Contender {
 	first := round % len(contenders)
 	return slices.Concat(contenders[first:], contenders[:first])
 }
@@ -102,25 +102,25 @@ type race struct {
 	result *Result
 }
 
-// turn runs all legs of a contender.
-func (r *race) turn(ctx context.Context, c Contender, items int, result *Result) error {
-	field, err := newField(ctx, r.cp, r.client, items)
+// runContender runs all legs of a contender.
+func (r *race) runContender(ctx context.Context, c Contender, items int, result *Result) error {
+	field, err := newWorkload(ctx, r.cp, r.client, items)
 	if err != nil {
 		return err
 	}
-	runner, err := c.Enter(ctx, field)
+	runner, err := c.Start(ctx, field)
 	if err != nil {
 		return err
 	}
 	for leg := range legs {
 		var got lap
-		if got, err = r.leg(ctx, leg, field, runner); err != nil {
+		if got, err = r.runLeg(ctx, leg, field, runner); err != nil {
 			err = fmt.Errorf("%s: %w", leg, err)
 			break
 		}
 		result.add(c.Name, leg, got)
 	}
-	if left := runner.Leave(); err == nil {
+	if left := runner.Stop(); err == nil {
 		err = left
 	}
 	if err != nil {
@@ -129,15 +129,15 @@ func (r *race) turn(ctx context.Context, c Contender, items int, result *Result)
 	return field.clear(ctx)
 }
 
-// leg runs a leg and measures its duration and its requests.
-func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (lap, error) {
+// runLeg runs a leg and measures its duration and its requests.
+func (r *race) runLeg(ctx context.Context, leg Leg, field *Workload, runner Runner) (lap, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	changed := leg == OneOfFifty
-	if err := runner.Load(ctx, field.wanted(changed)); err != nil {
+	if err := runner.Load(ctx, field.newItems(changed)); err != nil {
 		return lap{}, fmt.Errorf("load: %w", err)
 	}
-	before, err := r.calls.count(ctx)
+	before, err := r.calls.readCount(ctx)
 	if err != nil {
 		return lap{}, err
 	}
@@ -147,15 +147,14 @@ func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (l
 		return lap{}, err
 	}
 	took := time.Since(began)
-	after, err := r.calls.count(ctx)
+	after, err := r.calls.readCount(ctx)
 	if err != nil {
 		return lap{}, err
 	}
 	return lap{took: took, calls: after - before, objects: field.items * Objects}, field.check(ctx, changed)
 }
 
-// Each calls the function `do` for each element of the list, and returns the first error. The parameter `limit` is the
-// maximum number of concurrent calls.
+// Each calls do for each element of the list, with at most limit concurrent calls, and returns the first error.
 func Each[T any](ctx context.Context, limit int, list []T, do func(ctx context.Context, index int, one T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)

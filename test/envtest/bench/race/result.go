@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 	"text/tabwriter"
 	"time"
 )
@@ -37,10 +38,10 @@ func (r *Result) add(name string, leg Leg, got lap) {
 }
 
 // PerSecond returns the number of objects that a contender deployed per second, as the median of its rounds.
-func (r *Result) PerSecond(name string, leg Leg) float64 { return Median(r.speeds(name, leg)) }
+func (r *Result) PerSecond(name string, leg Leg) float64 { return Median(r.getSpeeds(name, leg)) }
 
-// speeds returns the number of objects per second of each round.
-func (r *Result) speeds(name string, leg Leg) []float64 {
+// getSpeeds returns the number of objects per second of each round.
+func (r *Result) getSpeeds(name string, leg Leg) []float64 {
 	var speeds []float64
 	for _, l := range r.laps[name][leg] {
 		speeds = append(speeds, float64(l.objects)/l.took.Seconds())
@@ -67,11 +68,30 @@ func (r *Result) Calls(name string, leg Leg) float64 {
 // Ratio returns how many times faster the first contender was than the second contender, as the median of the rounds.
 // The speed of the machine may change from round to round, so each round is compared with itself.
 func (r *Result) Ratio(name, other string, leg Leg) float64 {
-	ratios, others := r.speeds(name, leg), r.speeds(other, leg)
+	ratios, others := r.getSpeeds(name, leg), r.getSpeeds(other, leg)
 	for round := range ratios {
 		ratios[round] /= others[round]
 	}
 	return Median(ratios)
+}
+
+// Report reports the objects per second and the requests per object of each contender and leg. A unit such as
+// Flux/no-op-objects/s consists of the contender, the leg and the measure, so that hack/charts can draw the output of a
+// benchmark.
+func (r *Result) Report(b *testing.B) {
+	b.Helper()
+	for _, name := range r.names {
+		for leg := range legs {
+			b.ReportMetric(r.PerSecond(name, leg), Unit(name, leg.String(), "objects/s"))
+			b.ReportMetric(r.Calls(name, leg), Unit(name, leg.String(), "calls/object"))
+		}
+	}
+	b.ReportMetric(0, "ns/op") // the duration of all contenders and rounds says nothing
+}
+
+// Unit returns the unit of a measure of a contender in a leg. Units of benchmarks contain no spaces.
+func Unit(contender, leg, measure string) string {
+	return strings.ReplaceAll(contender+"/"+leg+"-"+measure, " ", "-")
 }
 
 // String returns a table of the results, relative to the first contender. The table is short, because the log of a

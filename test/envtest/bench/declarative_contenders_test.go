@@ -26,15 +26,15 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-type estateSpec struct {
+type competitorSpec struct {
 	Values map[string]string `json:"values"`
 }
 
-// newHandled returns a contender whose deployer uses package declarative with the handler estateHandler.
-func newHandled() *estate {
-	e := &estate{name: "handler", kind: estateType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
-	e.add = func(mgr ctrl.Manager, e *estate) error {
-		args := declarative.Args("bench.deployerkit.dev", estateType, declarative.HandlerFunc(estateHandler), declarative.Options{
+// newHandled returns a contender whose deployer uses package declarative with the handler handleSync.
+func newHandled() *competitor {
+	e := &competitor{name: "handler", kind: competitorType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
+	e.add = func(mgr ctrl.Manager, e *competitor) error {
+		args := declarative.Args("bench.deployerkit.dev", competitorType, declarative.HandlerFunc(handleSync), declarative.Options{
 			Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}},
 			Targets:  targets.Policy{AllowPrivateHosts: true}, WrapTransport: e.wrapTarget,
 		})
@@ -44,21 +44,21 @@ func newHandled() *estate {
 	return e
 }
 
-// estateHandler returns a ConfigMap for each value in the configuration, and the number of values as the status.
-func estateHandler(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-	spec, err := declarative.Config[estateSpec](req)
+// handleSync returns a ConfigMap for each value in the configuration, and the number of values as the status.
+func handleSync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	spec, err := declarative.Config[competitorSpec](req)
 	if err != nil {
 		return nil, err
 	}
-	response := declarative.Respond(map[string]any{"wanted": len(spec.Values)})
+	response := declarative.NewBuilder(map[string]any{"wanted": len(spec.Values)})
 	for _, name := range slices.Sorted(maps.Keys(spec.Values)) {
-		response.Add(plot(req.Name(name), spec.Values[name]))
+		response.Add(newConfigMap(req.Name(name), spec.Values[name]))
 	}
-	return response.Response()
+	return response.Build()
 }
 
-// plot returns a ConfigMap that an item deploys.
-func plot(name, value string) map[string]any {
+// newConfigMap returns a ConfigMap that an item deploys.
+func newConfigMap(name, value string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"value": value}}
 }
 
@@ -66,10 +66,10 @@ func plot(name, value string) map[string]any {
 // controller records new children in the status before it creates them. It applies a child only if the child has
 // changed since its last apply. It sets the labels that the library sets. Finally, it writes the outcome of the job. It
 // does not handle inventories, drift, deletion or errors.
-func newUnhandled() *estate {
-	e := &estate{name: "bare", kind: estateType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
-	e.add = func(mgr ctrl.Manager, e *estate) error {
-		target, err := client.New(counted(e.target, e.config), client.Options{})
+func newUnhandled() *competitor {
+	e := &competitor{name: "bare", kind: competitorType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
+	e.add = func(mgr ctrl.Manager, e *competitor) error {
+		target, err := client.New(withCounter(e.target, e.config), client.Options{})
 		if err != nil {
 			return err
 		}
@@ -102,12 +102,12 @@ func (u *unhandled) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if err := u.apply(ctx, di); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, u.end(ctx, di)
+	return ctrl.Result{}, u.completeJob(ctx, di)
 }
 
 // apply applies the children that have changed since they were last applied, one after the other.
 func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error {
-	spec := estateSpec{}
+	spec := competitorSpec{}
 	if err := json.Unmarshal(di.Spec.Configuration.Raw, &spec); err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error 
 		child := fmt.Sprintf("%s-%s", di.Name, name)
 		before, known := u.applied.Load(child)
 		if fresh = fresh || !known; before != spec.Values[name] {
-			open = append(open, plot(child, spec.Values[name]))
+			open = append(open, newConfigMap(child, spec.Values[name]))
 		}
 	}
 	if fresh {
-		if err := u.note(ctx, di, open); err != nil {
+		if err := u.storeNames(ctx, di, open); err != nil {
 			return err
 		}
 	}
@@ -129,9 +129,9 @@ func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error 
 	for _, child := range open {
 		object := &unstructured.Unstructured{Object: child}
 		object.SetNamespace(di.Namespace)
-		owner.Stamp(object)
+		owner.Mark(object)
 		value, _, _ := unstructured.NestedString(child, "data", "value")
-		if err := u.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner.Manager()), client.ForceOwnership); err != nil {
+		if err := u.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner.FieldManager()), client.ForceOwnership); err != nil {
 			return err
 		}
 		u.applied.Store(object.GetName(), value)
@@ -139,8 +139,8 @@ func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error 
 	return nil
 }
 
-// note stores the names of the children in the status before they are created.
-func (u *unhandled) note(ctx context.Context, di *lsv1alpha1.DeployItem, children []map[string]any) error {
+// storeNames stores the names of the children in the status before they are created.
+func (u *unhandled) storeNames(ctx context.Context, di *lsv1alpha1.DeployItem, children []map[string]any) error {
 	raw, err := json.Marshal(map[string]any{"apiVersion": "example.org/v1", "kind": "Status", "children": children})
 	if err != nil {
 		return err

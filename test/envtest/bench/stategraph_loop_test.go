@@ -33,10 +33,10 @@ type graphLoop struct {
 	objects client.Client
 }
 
-func newGraphLoop() *estate {
-	e := &estate{name: "bare", kind: graphType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
-	e.add = func(mgr ctrl.Manager, e *estate) error {
-		cfg := counted(e.target, e.config)
+func newGraphLoop() *competitor {
+	e := &competitor{name: "bare", kind: graphType, target: &faultnet.Counter{}, own: &faultnet.Counter{}}
+	e.add = func(mgr ctrl.Manager, e *competitor) error {
+		cfg := withCounter(e.target, e.config)
 		cfg.QPS = -1
 		target, err := client.New(cfg, client.Options{})
 		if err != nil {
@@ -74,7 +74,7 @@ func (b *graphLoop) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		waves = append(waves, wave)
 	}
 	if first {
-		if err := b.note(ctx, di, status, func(*lsv1alpha1.DeployItemStatus) {}); err != nil {
+		if err := b.writeStatus(ctx, di, status, func(*lsv1alpha1.DeployItemStatus) {}); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -87,7 +87,7 @@ func (b *graphLoop) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		}
 	}
 	now := metav1.Now()
-	err := b.note(ctx, di, status, func(s *lsv1alpha1.DeployItemStatus) {
+	err := b.writeStatus(ctx, di, status, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.JobIDFinished = lsv1alpha1.DeployItemPhases.Succeeded, s.JobID
 		s.TransitionTimes.FinishedTime = &now
 		s.Conditions = contract.SetCondition(s.Conditions, stategraph.ConditionReady, lsv1alpha1.ConditionTrue, "AllReady", "all 10 components are ready", now.Time)
@@ -102,7 +102,7 @@ func (b *graphLoop) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 func prepareWave(di *lsv1alpha1.DeployItem, owner ownership.Owner, components []string, status *stategraph.ProviderStatus) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, len(components))
 	for i, component := range components {
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(graphObject(di, component))
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(newGraphObject(di, component))
 		if err != nil {
 			return nil, err
 		}
@@ -112,10 +112,10 @@ func prepareWave(di *lsv1alpha1.DeployItem, owner ownership.Owner, components []
 		objects[i].SetKind("ConfigMap")
 		labels, _ := stategraph.Identity(di, component, "")
 		objects[i].SetLabels(labels)
-		owner.Stamp(objects[i])
+		owner.Mark(objects[i])
 		status.Inventory.Entries = append(status.Inventory.Entries, apply.Entry{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: di.Namespace, Name: objects[i].GetName(),
-			Part: apply.Part{Component: component},
+			ComponentInfo: apply.ComponentInfo{Component: component},
 		})
 	}
 	return objects, nil
@@ -126,15 +126,15 @@ func (b *graphLoop) apply(ctx context.Context, owner ownership.Owner, objects []
 	group, ctx := errgroup.WithContext(ctx)
 	for _, object := range objects {
 		group.Go(func() error {
-			return b.objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner.Manager()), client.ForceOwnership)
+			return b.objects.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner.FieldManager()), client.ForceOwnership)
 		})
 	}
 	return group.Wait()
 }
 
-// note writes the status. The write contains the given provider status and the changes that the function `change`
-// makes.
-func (b *graphLoop) note(ctx context.Context, di *lsv1alpha1.DeployItem, status *stategraph.ProviderStatus, change func(*lsv1alpha1.DeployItemStatus)) error {
+// writeStatus writes the status. The write contains the given provider status and the changes that the function
+// `change` makes.
+func (b *graphLoop) writeStatus(ctx context.Context, di *lsv1alpha1.DeployItem, status *stategraph.ProviderStatus, change func(*lsv1alpha1.DeployItemStatus)) error {
 	raw, err := json.Marshal(status)
 	if err != nil {
 		return err

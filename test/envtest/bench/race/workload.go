@@ -36,8 +36,8 @@ type Item struct {
 	Objects []*unstructured.Unstructured
 }
 
-// Field is the part of the cluster that a contender uses in its turn: a namespace and the items.
-type Field struct {
+// Workload is the part of the cluster that a contender uses in its turn: a namespace and the items.
+type Workload struct {
 	ControlPlane *controlplane.ControlPlane
 	Namespace    string
 
@@ -46,14 +46,14 @@ type Field struct {
 	client client.WithWatch
 }
 
-// newField creates a namespace for the given number of items.
-func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.WithWatch, items int) (*Field, error) {
+// newWorkload creates a namespace for the given number of items.
+func newWorkload(ctx context.Context, cp *controlplane.ControlPlane, cl client.WithWatch, items int) (*Workload, error) {
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "race-"
 	if err := cl.Create(ctx, ns); err != nil {
 		return nil, fmt.Errorf("create namespace: %w", err)
 	}
-	f := &Field{ControlPlane: cp, Namespace: ns.Name, items: items, client: cl}
+	f := &Workload{ControlPlane: cp, Namespace: ns.Name, items: items, client: cl}
 	for i := range items {
 		f.owners = append(f.owners, ownership.Owner{
 			UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: ns.Name, Name: fmt.Sprintf("item-%02d", i),
@@ -62,9 +62,8 @@ func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.With
 	return f, nil
 }
 
-// wanted returns the desired state of all items. If the parameter `changed` is true, the first object of each item
-// differs.
-func (f *Field) wanted(changed bool) []Item {
+// newItems returns the desired state of all items. If changed is true, the first object of each item differs.
+func (f *Workload) newItems(changed bool) []Item {
 	out := make([]Item, f.items)
 	for i, owner := range f.owners {
 		out[i].Owner = owner
@@ -90,7 +89,7 @@ func configMap(namespace, name, revision string) *unstructured.Unstructured {
 }
 
 // check returns an error if the cluster does not contain the desired objects.
-func (f *Field) check(ctx context.Context, changed bool) error {
+func (f *Workload) check(ctx context.Context, changed bool) error {
 	list := &corev1.ConfigMapList{}
 	if err := f.client.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{"app": "race"}); err != nil {
 		return fmt.Errorf("list ConfigMaps: %w", err)
@@ -115,7 +114,7 @@ func (f *Field) check(ctx context.Context, changed bool) error {
 }
 
 // clear deletes the objects, so that every contender finds the cluster in the same state.
-func (f *Field) clear(ctx context.Context) error {
+func (f *Workload) clear(ctx context.Context) error {
 	if err := f.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(f.Namespace)); err != nil {
 		return fmt.Errorf("delete ConfigMaps: %w", err)
 	}
