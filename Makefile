@@ -65,6 +65,8 @@ SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE))")
 OTHERS := $(if $(filter undefined file,$(origin SUITES)),$$($(LIST_OTHERS)))
 # The suites of `make test`. They run without the race detector; the units and all other suites run with it.
 CORE := $(addprefix ./test/envtest/,flow mock manifest declarative stategraph patch conformance examples)
+# With the race detector, the simulation runs fewer seeds. It also runs without it.
+SIMULATION := ./landscapertest/simulation
 ASSETS = KUBEBUILDER_ASSETS=$$(go -C hack run ./assets); export KUBEBUILDER_ASSETS
 LANDSCAPER = DEPLOYERKIT_LANDSCAPER=$$(go -C hack run ./assets landscaper); export DEPLOYERKIT_LANDSCAPER
 
@@ -88,6 +90,7 @@ demo-landscaper: ## Show the deployers under the real Landscaper; the first run 
 test: $(GOTESTSUM) ## Run go vet, the unit tests, and the core suites on a real API server
 	go vet ./...
 	@mkdir -p $(EVENTS)/short; units="$(UNITS)"; $(ASSETS); result=0; \
+	$(if $(ALL),$(RECORD_TESTS) -count=1 $(SIMULATION) || result=1;) \
 	$(if $(ALL),$(RECORD_TESTS) -race -count=1,$(RUN_TESTS) --jsonfile $(EVENTS)/short/units.json -- -short -p=4) -timeout=15m $$units || result=1; \
 	$(if $(ALL),$(RECORD_TESTS) -count=1,$(RUN_TESTS) --jsonfile $(EVENTS)/short/core.json -- -short) -p=4 -timeout=20m $(CORE) $(if $(ALL),$(GINKGO_REPORT)) || result=1; \
 	exit $$result

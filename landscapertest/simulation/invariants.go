@@ -34,7 +34,7 @@ type itemHistory struct {
 	endedBy map[string]*Process
 }
 
-// checkWrite checks the invariants after a change in the Landscaper cluster. The server calls it with its lock.
+// checkWrite checks the invariants after a change in a server. The server calls it with its lock.
 func (w *World) checkWrite(change Write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,10 @@ func (w *World) checkWrite(change Write) {
 	case itemKind:
 		err = w.checkItemWrite(change)
 	}
-	change.Items, change.ByReplica = w.stored, change.Request.process.faulty
+	change.Items, change.ByReplica, change.Late = w.stored, change.Request.process.faulty, w.isLate(change.Request)
+	if change.Target != "" && err == nil {
+		err = w.checkTargetWrite(change)
+	}
 	if err == nil && w.scenario.CheckWrite != nil {
 		err = w.scenario.CheckWrite(change)
 	}
@@ -125,14 +128,35 @@ func decodeItems(change Write) (before, after *lsv1alpha1.DeployItem, err error)
 	return before, after, err
 }
 
+// errWithoutLease is the violation by a replica that sends a write while another process holds the lease, or none.
+var errWithoutLease = errors.New("a process sent a write without the lease")
+
 // checkLease checks that a replica sends writes only while it holds the lease, and that the API server accepts no write
 // of a former holder after a later holder has changed the item.
 func checkLease(r Request, history *itemHistory) error {
 	if r.holder != r.process {
-		return errors.New("a process wrote an item without the lease")
+		return errWithoutLease
 	}
 	if last := history.writer; last != nil && last.elected > r.process.elected {
 		return fmt.Errorf("a process wrote an item after %s, which holds the lease now", last.Name)
+	}
+	return nil
+}
+
+// isLate reports whether a replica sent the request while it held the lease, and another process has got the lease since.
+func (w *World) isLate(r Request) bool {
+	p := r.process
+	return p.faulty && r.holder == p && (p.elected < w.elections || w.holder != nil && w.holder != p)
+}
+
+// checkTargetWrite checks that a replica sends writes to targets only while it holds the lease, and records the objects
+// that late requests create.
+func (w *World) checkTargetWrite(change Write) error {
+	if r := change.Request; r.process.faulty && r.holder != r.process {
+		return errWithoutLease
+	}
+	if change.Late && change.Before == nil {
+		w.late[change.After.GetUID()] = true
 	}
 	return nil
 }

@@ -224,7 +224,7 @@ func checkApplied(change simulation.Write) error {
 	if change.After == nil && change.Before.GetLabels()[ownership.LabelItem] == "" {
 		return errors.New("a deployer deleted an object that does not carry the label of an item")
 	}
-	if change.Before != nil {
+	if change.Before != nil || change.Late {
 		return nil
 	}
 	for _, item := range change.Items {
@@ -247,6 +247,9 @@ func checkApplied(change simulation.Write) error {
 func checkDeleted(w *simulation.World) error {
 	for _, target := range []string{"first", "second"} {
 		for _, obj := range w.Target(target).List(configMapKind) {
+			if w.IsCreatedLate(obj) {
+				continue
+			}
 			if obj.GetLabels()[foreignLabel] == "" || obj.GetLabels()[ownership.LabelItem] != "" {
 				return fmt.Errorf("the ConfigMap %s is left in the target %s: %v", obj.GetName(), target, obj.GetAnnotations())
 			}

@@ -5,4 +5,4 @@
 package simulation_test
 
 // seeds is the number of seeds without the race detector.
-const seeds = 150
+const seeds = 300

@@ -115,7 +115,7 @@ func Run(t *testing.T, s Scenario) {
 // runSeed runs a scenario once.
 func runSeed(t *testing.T, s *Scenario, p *plan) *World {
 	w := &World{
-		t: t, scenario: s, seed: p.seed, plan: p, calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{},
+		t: t, scenario: s, seed: p.seed, plan: p, calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{}, late: map[types.UID]bool{},
 	}
 	seedGlobal(p.seed)
 	synctest.Test(t, func(t *testing.T) {

@@ -72,6 +72,9 @@ type Write struct {
 	Target string
 	// ByReplica is true if a deployer made the change.
 	ByReplica bool
+	// Late is true if a deployer sent the request while it held the lease, and another process has got the lease since. No
+	// deployer can prevent this, because a network can deliver a request at any time.
+	Late bool
 	// Version is the resource version of the change.
 	Version int64
 	// Before and After are the states of the object. Before is nil after a creation, After is nil after a deletion. They

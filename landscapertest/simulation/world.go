@@ -14,6 +14,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -51,6 +52,7 @@ type World struct {
 	holder    *Process // the holder of the lease
 	items     map[types.UID]*itemHistory
 	stored    []*lsv1alpha1.DeployItem
+	late      map[types.UID]bool // the objects that late requests have created in targets
 }
 
 // Seed returns the seed of the run, for random decisions of the scenario.
@@ -70,6 +72,14 @@ func (w *World) Target(name string) *Server {
 		return server.Server
 	}
 	return nil
+}
+
+// IsCreatedLate reports whether a late request created the object of a target, as Write.Late describes. If the item was
+// deleted before the request arrived, the object stays, and no deployer knows it.
+func (w *World) IsCreatedLate(obj *unstructured.Unstructured) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.late[obj.GetUID()]
 }
 
 // NewClient returns a client for the servers that belongs to no replica. No faults happen to its requests. If target is
