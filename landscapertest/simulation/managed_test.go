@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -243,6 +244,26 @@ func checkApplied(change simulation.Write) error {
 	return fmt.Errorf("a deployer created %s before the inventory contained it", change.After.GetName())
 }
 
+// checkCorrected checks that the target of an item contains what the item describes, although another writer has changed
+// and deleted objects after the last job.
+func checkCorrected(w *simulation.World, item *lsv1alpha1.DeployItem) error {
+	config := applierConfig{}
+	if err := json.Unmarshal(item.Spec.Configuration.Raw, &config); err != nil {
+		return err
+	}
+	owned := map[string]string{}
+	for _, obj := range w.Target(item.Spec.Target.Name).List(configMapKind) {
+		_, wanted := config.ConfigMaps[obj.GetName()]
+		if obj.GetLabels()[ownership.LabelItem] == string(item.UID) && (wanted || !w.IsCreatedLate(obj)) {
+			owned[obj.GetName()], _, _ = unstructured.NestedString(obj.Object, "data", "value")
+		}
+	}
+	if !maps.Equal(owned, config.ConfigMaps) {
+		return fmt.Errorf("the target %s contains %v instead of %v", item.Spec.Target.Name, owned, config.ConfigMaps)
+	}
+	return nil
+}
+
 // checkDeleted checks that nothing of the items is left.
 func checkDeleted(w *simulation.World) error {
 	for _, target := range []string{"first", "second"} {
@@ -264,7 +285,7 @@ func newApplierScenario() simulation.Scenario {
 		New: func(p *simulation.Process) deployerlib.DeployerArgs {
 			return deployerlib.DeployerArgs{Type: applierType, Deployer: newApplier(p)}
 		},
-		NewItem: newApplierItem, Play: disturb, CheckWrite: checkApplied, CheckEnd: checkDeleted,
+		NewItem: newApplierItem, Play: disturb, CheckWrite: checkApplied, CheckDeployed: checkCorrected, CheckEnd: checkDeleted,
 	}
 }
 
