@@ -4,6 +4,8 @@ package deployerlib_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,6 +56,50 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 		t.Error("the item is still there")
 	}
 	w.expectCalls(contract.ActionDelete)
+}
+
+// TestRemovedItemWhileTheCacheLags checks that the deployer is not called for an item that another process has deleted,
+// and that Checkpoint stops a call whose item is removed. Otherwise, nobody would delete the objects of such a call.
+func TestRemovedItemWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	for name, isDuringCall := range map[string]bool{"before the call": false, "during the call": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTestEnv(t, newItems(withJob("1")))
+			cached := w.getItem()
+			remove := func() {
+				last := w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
+				if err := w.client.Delete(withoutRecording(t.Context()), last); err != nil {
+					t.Error(err)
+				}
+			}
+			if isDuringCall {
+				w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+					remove()
+					in.Item.Status.ProviderStatus = toRaw(map[string]any{"apiVersion": "v1", "kind": "Status"})
+					err := deployerlib.Checkpoint(ctx)
+					if !errors.Is(err, deployerlib.ErrSuperseded) {
+						t.Errorf("Checkpoint returned %v, want ErrSuperseded", err)
+					}
+					return err
+				})
+			} else {
+				remove()
+			}
+			w.args.Registerer = prometheus.NewRegistry()
+			engine, err := deployerlib.NewEngine(w.args, deployerlib.Access{
+				Client: w.client, Warn: w.recordWarning,
+				Items: func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) { return cached, nil },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			engine.RunAttempt(t.Context(), key)
+			if called := slices.Contains(w.listActions(), contract.ActionReconcile); called != isDuringCall {
+				t.Errorf("calls of the deployer: %v", w.listActions())
+			}
+		})
+	}
 }
 
 // TestLostResponseWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is
