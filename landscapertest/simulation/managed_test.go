@@ -245,8 +245,11 @@ func checkApplied(change simulation.Write) error {
 }
 
 // checkCorrected checks that the target of an item contains what the item describes, although another writer has changed
-// and deleted objects after the last job.
+// and deleted objects after the last job. Depending on the seed, the item is not deleted before that writer has ended.
 func checkCorrected(w *simulation.World, item *lsv1alpha1.DeployItem) error {
+	if w.Random("wait for the writer", 2) == 0 && w.GetElapsed() < time.Minute {
+		return errors.New("the other writer has not ended")
+	}
 	config := applierConfig{}
 	if err := json.Unmarshal(item.Spec.Configuration.Raw, &config); err != nil {
 		return err

@@ -63,6 +63,9 @@ func (w *World) Random(about string, n int) int {
 	return int(randomBelow(w.seed, about, uint64(n))) //nolint:gosec // less than n
 }
 
+// GetElapsed returns the time since the beginning of the run.
+func (w *World) GetElapsed() time.Duration { return time.Since(w.start) }
+
 // Landscaper returns the server with the deploy items.
 func (w *World) Landscaper() *Server { return w.landscaper.Server }
 
