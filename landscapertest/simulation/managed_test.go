@@ -257,7 +257,7 @@ func checkCorrected(w *simulation.World, item *lsv1alpha1.DeployItem) error {
 	owned := map[string]string{}
 	for _, obj := range w.Target(item.Spec.Target.Name).List(configMapKind) {
 		_, wanted := config.ConfigMaps[obj.GetName()]
-		if obj.GetLabels()[ownership.LabelItem] == string(item.UID) && (wanted || !w.IsCreatedLate(obj)) {
+		if obj.GetLabels()[ownership.LabelItem] == string(item.UID) && (wanted || !w.IsWrittenLate(obj)) {
 			owned[obj.GetName()], _, _ = unstructured.NestedString(obj.Object, "data", "value")
 		}
 	}
@@ -271,7 +271,7 @@ func checkCorrected(w *simulation.World, item *lsv1alpha1.DeployItem) error {
 func checkDeleted(w *simulation.World) error {
 	for _, target := range []string{"first", "second"} {
 		for _, obj := range w.Target(target).List(configMapKind) {
-			if w.IsCreatedLate(obj) {
+			if w.IsWrittenLate(obj) {
 				continue
 			}
 			if obj.GetLabels()[foreignLabel] == "" || obj.GetLabels()[ownership.LabelItem] != "" {
