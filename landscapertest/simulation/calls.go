@@ -5,7 +5,6 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
@@ -41,18 +40,14 @@ func (r *recorder) Unwrap() deployerlib.Deployer { return r.Deployer }
 
 type action func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error
 
-// call calls an action of the deployer. It reports a violation if another call for the same item is in progress, if a
-// deployer has ended the job already, or if nothing prevents the item from being deleted during the call. Abort may also
-// be called after the end, to clean up after a call.
+// call calls an action of the deployer. It reports a violation if another call for the same item is in progress, or if a
+// deployer has ended the job already. Abort may also be called after the end, to clean up after a call.
 func (r *recorder) call(ctx context.Context, name contract.Action, f action, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	w, key := r.process.world, objectKey{Namespace: di.Namespace, Name: di.Name}
 	own := &runningCall{process: r.process, action: name}
 	w.mu.Lock()
 	other, dead := w.calls[key], r.process.dead
 	endedBy := w.getHistory(di.UID).endedBy[di.Status.JobID]
-	unprotected := slices.ContainsFunc(w.stored, func(stored *lsv1alpha1.DeployItem) bool {
-		return stored.UID == di.UID && !slices.Contains(stored.Finalizers, lsv1alpha1.LandscaperFinalizer)
-	})
 	if !dead {
 		w.calls[key] = own
 	}
@@ -63,9 +58,6 @@ func (r *recorder) call(ctx context.Context, name contract.Action, f action, lsC
 	}
 	if endedBy != nil && !dead && name != contract.ActionAbort && di.Status.JobID != di.Status.JobIDFinished {
 		w.fail(fmt.Errorf("%s calls %s for the job %q of %s, which %s has ended", r.process.Name, name, di.Status.JobID, key, endedBy.Name))
-	}
-	if unprotected && !dead && (name == contract.ActionReconcile || name == contract.ActionForceReconcile) {
-		w.fail(fmt.Errorf("%s calls %s for %s, which has no finalizer", r.process.Name, name, key))
 	}
 	var err error
 	defer func() { // also after a panic
