@@ -62,7 +62,7 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 // and that Checkpoint stops a call whose item is removed. Otherwise, nobody would delete the objects of such a call.
 func TestRemovedItemWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
-	for name, isDuringCall := range map[string]bool{"before the call": false, "during the call": true} {
+	for name, isDuringCall := range map[string]bool{"before the call [Z1]": false, "during the call [Z1]": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newTestEnv(t, newItems(withJob("1")))
