@@ -45,8 +45,9 @@ func (w *World) runItem(ctx context.Context, c client.Client, name string) error
 	return w.deleteItem(ctx, ls, key)
 }
 
-// waitUntilSettled is called after the last job of an item. It waits until the operation is handled that was set during
-// the job and, if the job has succeeded, until Scenario.CheckDeployed returns no error.
+// waitUntilSettled is called after the last job of an item. If the job has succeeded, it waits until the operation is
+// handled that was set during the job, and until Scenario.CheckDeployed returns no error. After a failed job, an
+// operation may wait for the next job.
 func (w *World) waitUntilSettled(ctx context.Context, ls *landscapertest.Landscaper, key objectKey) error {
 	for end := time.Now().Add(w.scenario.MaxJob); ; sleepUntil(ctx, pollInterval) {
 		item, err := ls.Get(ctx, key)
@@ -64,10 +65,13 @@ func (w *World) waitUntilSettled(ctx context.Context, ls *landscapertest.Landsca
 }
 
 func (w *World) checkSettled(item *lsv1alpha1.DeployItem) error {
+	if item.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
+		return nil
+	}
 	if operation := item.Annotations[lsv1alpha1.OperationAnnotation]; operation != "" {
 		return fmt.Errorf("the operation %s was not handled", operation)
 	}
-	if w.scenario.CheckDeployed == nil || item.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
+	if w.scenario.CheckDeployed == nil {
 		return nil
 	}
 	return w.scenario.CheckDeployed(w, item)
