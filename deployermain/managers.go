@@ -143,9 +143,12 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	}
 	reads.cache, reads.live = ls.GetCache(), ls.GetAPIReader()
 	if o.Election.Disabled {
-		if err := o.addAnnouncer(ls, args); err != nil {
-			return nil, nil, err
-		}
+		err = o.addAnnouncer(ls, args)
+	} else {
+		err = ls.Add(leaseGuard{elected})
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := addChecks(ls, reads, elected, o.Logger); err != nil {
 		return nil, nil, err

@@ -45,13 +45,14 @@ func (w *World) checkWrite(change Write) {
 		}
 	}
 	var err error
-	w.writes++
 	switch kind {
 	case leaseKind:
 		err = w.recordHolder(change)
-		w.writes--
 	case itemKind:
 		err = w.checkItemWrite(change)
+	}
+	if kind != leaseKind && kind.Kind != "Event" {
+		w.writes++
 	}
 	change.Items, change.ByReplica, change.Late = w.stored, change.Request.process.faulty, w.isLate(change.Request)
 	if change.Target != "" && err == nil {
