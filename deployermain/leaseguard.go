@@ -4,35 +4,46 @@ package deployermain
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// leaseGuard stops the manager of a leader before its lease can expire. client-go alone is not enough: it counts the time
-// until it must stop from the response to a renewal, but a standby counts from the time at which the renewal took effect,
-// which may be many seconds earlier.
-type leaseGuard struct{ lock *lock }
+// guardedManager is a manager whose Start returns before the lease of the replica can expire. client-go alone is not
+// enough: it counts the time until a leader must stop from the response to a renewal, but a standby counts from the time at
+// which the renewal took effect, which may be many seconds earlier. It also does not end a manager that is already
+// stopping, which may still write the results of calls.
+type guardedManager struct {
+	manager.Manager
 
-// NeedLeaderElection returns true, because only a leader has a lease.
-func (leaseGuard) NeedLeaderElection() bool { return true }
+	lock *lock
+}
 
-// Start returns errNotRenewed when the lease is about to expire, and nil when ctx is done.
-func (g leaseGuard) Start(ctx context.Context) error {
+// Start starts the manager, and returns when it has stopped. If the lease is about to expire, Start returns errNotRenewed
+// at once, and the program must end.
+func (m *guardedManager) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- m.Manager.Start(ctx) }()
 	for {
-		left := g.lock.getTimeLeft()
+		left := m.lock.getTimeLeft()
 		if left <= 0 {
-			g.lock.log.Error(errNotRenewed, "this replica stops")
 			return errNotRenewed
 		}
-		if err := g.lock.sleep(ctx, left); errors.Is(err, context.Canceled) {
-			return nil
+		timer := m.lock.clock.NewTimer(left)
+		select {
+		case err := <-done:
+			timer.Stop()
+			return err
+		case <-timer.C():
 		}
 	}
 }
 
 // getTimeLeft returns how long the replica may remain the leader without another renewal. The limit is between the time for
-// which client-go tries to renew the lease and the duration of the lease. The rest of the duration is for calls that are
-// being cancelled. It is also needed because a standby compares the times of renewals in seconds.
+// which client-go tries to renew the lease and the duration of the lease. The rest of the duration is for requests that are
+// on their way. It is also needed because a standby compares the times of renewals in seconds.
 func (l *lock) getTimeLeft() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // slowLease is a lease whose renewals take effect at once, and whose responses take time.
@@ -43,11 +44,20 @@ func renew(t *testing.T, l *lock) {
 	}
 }
 
+// blockedManager is a manager that takes a minute to stop.
+type blockedManager struct{ manager.Manager }
+
+func (blockedManager) Start(ctx context.Context) error {
+	<-ctx.Done()
+	time.Sleep(time.Minute) //nolint:forbidigo // on the clock of a bubble
+	return nil
+}
+
 func TestLeaseGuard(t *testing.T) {
-	// start starts the guard of a lock.
+	// start starts a manager with a lock.
 	start := func(ctx context.Context, l *lock) <-chan error {
 		done := make(chan error, 1)
-		go func() { done <- leaseGuard{l}.Start(ctx) }()
+		go func() { done <- (&guardedManager{Manager: blockedManager{}, lock: l}).Start(ctx) }()
 		return done
 	}
 	t.Run("a leader stops before its lease expires, even if the response to a renewal was late [Z1]", func(t *testing.T) {
@@ -60,6 +70,19 @@ func TestLeaseGuard(t *testing.T) {
 			if took := time.Since(sent); !errors.Is(err, errNotRenewed) || took < l.renewal || took >= l.maxWait-time.Second {
 				t.Errorf("Start(...): got %v after %s", err, took)
 			}
+			time.Sleep(time.Minute) //nolint:forbidigo // until the manager has stopped
+		})
+	})
+	t.Run("a manager that is stopping ends before its lease expires [Z1]", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l, _ := newSlowLock(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			done, sent := start(ctx, l), time.Now()
+			cancel()
+			if err := <-done; !errors.Is(err, errNotRenewed) || time.Since(sent) >= l.maxWait-time.Second {
+				t.Errorf("Start(...): got %v after %s", err, time.Since(sent))
+			}
+			time.Sleep(time.Minute) //nolint:forbidigo // until the manager has stopped
 		})
 	})
 	t.Run("the time of a renewal is when it is sent, not when the attempt began [Z1]", func(t *testing.T) {

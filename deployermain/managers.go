@@ -143,12 +143,11 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	}
 	reads.cache, reads.live = ls.GetCache(), ls.GetAPIReader()
 	if o.Election.Disabled {
-		err = o.addAnnouncer(ls, args)
+		if err := o.addAnnouncer(ls, args); err != nil {
+			return nil, nil, err
+		}
 	} else {
-		err = ls.Add(leaseGuard{elected})
-	}
-	if err != nil {
-		return nil, nil, err
+		ls = &guardedManager{Manager: ls, lock: elected}
 	}
 	if err := addChecks(ls, reads, elected, o.Logger); err != nil {
 		return nil, nil, err
