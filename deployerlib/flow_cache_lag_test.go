@@ -18,6 +18,18 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
+// newEngineWithCache returns an engine with a client, and with a function that reads items from the cache.
+func (w *testEnv) newEngineWithCache(c client.Client, cached func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error)) *deployerlib.Engine {
+	w.t.Helper()
+	engine, err := deployerlib.NewEngine(deployerlib.DeployerArgs{
+		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock, Registerer: prometheus.NewRegistry(),
+	}, deployerlib.Access{Client: c, Warn: w.recordWarning, Items: cached})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return engine
+}
+
 // TestDeletesOnceWhileTheCacheLags checks that Delete is called only once. The response to the removal of the last
 // finalizer has the same resourceVersion as the cached item, so the cached item does not look old.
 func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
@@ -37,23 +49,51 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 			return err
 		},
 	})
-	engine, err := deployerlib.NewEngine(deployerlib.DeployerArgs{
-		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock, Registerer: prometheus.NewRegistry(),
-	}, deployerlib.Access{Client: asServer, Warn: w.recordWarning, Items: func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+	engine := w.newEngineWithCache(asServer, func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
 		if shown != nil {
 			return shown, nil
 		}
 		return w.getCached(ctx, key)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	engine.RunAttempt(t.Context(), key)
 	engine.RunAttempt(t.Context(), key)
 	if w.getItem() != nil {
 		t.Error("the item is still there")
 	}
 	w.expectCalls(contract.ActionDelete)
+}
+
+// TestItemIsGoneWhileTheCacheLags checks that a deployer is not called for an item that does not exist any more. This
+// happens after another process has deleted the item. A call would create objects that no item knows.
+func TestItemIsGoneWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	for name, changes := range map[string][]itemOption{
+		"a job has not begun [Z1]":                            {withJob("1")},
+		"another process has begun the job [Z1]":              {withRunningJob("1", 0)},
+		"a deletion has not begun [Z1]":                       {withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion},
+		"a job has not begun in the annotation revision [Z1]": nil,
+		"another process has begun the run [Z1]":              {withRun(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTestEnv(t, newItems(changes...))
+			shown := w.getItem()
+			engine := w.newEngineWithCache(w.client, func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) { return shown, nil })
+			gone := shown.DeepCopy()
+			gone.Finalizers = nil
+			if err := w.client.Update(t.Context(), gone); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.client.Delete(t.Context(), gone); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				w.clock.Step(time.Minute)
+				engine.RunAttempt(t.Context(), key)
+			}
+			w.expectCalls()
+		})
+	}
 }
 
 // TestLostResponseWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is

@@ -27,6 +27,10 @@ type credentialLink struct {
 	tokens     *token.Source // nil if the credentials do not change
 }
 
+// maxFrameSize is the maximum size of the HTTP/2 frames of a target, which is the smallest that the protocol allows. Each
+// connection keeps a buffer of the size of the largest frame, and servers send frames of up to a megabyte otherwise.
+const maxFrameSize = 16 << 10
+
 // newLink creates a link. cfg is the REST config that access.config returned. The link has its own transport, because
 // client-go never releases the transports that it creates.
 func newLink(cfg *rest.Config, tokens *token.Source) (*credentialLink, error) {
@@ -45,6 +49,7 @@ func newLink(cfg *rest.Config, tokens *token.Source) (*credentialLink, error) {
 	transport := utilnet.SetTransportDefaults(&http.Transport{
 		Proxy: cfg.Proxy, DialContext: cfg.Dial, TLSClientConfig: conf, DisableCompression: cfg.DisableCompression,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+		HTTP2: &http.HTTP2Config{MaxReadFrameSize: maxFrameSize},
 	})
 	return &credentialLink{transport: transport, fixedToken: cfg.BearerToken, tokens: tokens}, nil
 }

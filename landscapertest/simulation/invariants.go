@@ -104,7 +104,7 @@ func (w *World) checkItemWrite(change Write) error {
 			history.endedBy[job] = p
 		}
 	}
-	return errors.Join(history.checkJobs(before, after), history.checkEnd(change, before, after))
+	return errors.Join(history.checkJobs(before, after, change.Request.process.faulty), history.checkEnd(change, before, after))
 }
 
 // getHistory returns the history of an item.
@@ -174,8 +174,9 @@ func checkOwnFields(before, after *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// checkJobs checks that each job ends exactly once, in a final phase, and that a job that has ended stays ended.
-func (h *itemHistory) checkJobs(before, after *lsv1alpha1.DeployItem) error {
+// checkJobs checks that each job ends exactly once, in a final phase, and that a job that has ended stays ended. Landscaper
+// can still change the phase: it may interrupt a job that ends at the same moment.
+func (h *itemHistory) checkJobs(before, after *lsv1alpha1.DeployItem, byReplica bool) error {
 	finished := after.Status.JobIDFinished
 	if after.UID == "" || finished == "" {
 		return nil
@@ -194,6 +195,9 @@ func (h *itemHistory) checkJobs(before, after *lsv1alpha1.DeployItem) error {
 	}
 	if !contract.IsFinal(after.Status.Phase) {
 		return fmt.Errorf("the job %q ended in phase %s, which is not final", finished, after.Status.Phase)
+	}
+	if !byReplica {
+		h.ended[finished] = after.Status.Phase
 	}
 	if phase := h.ended[finished]; phase != after.Status.Phase {
 		return fmt.Errorf("the phase changed from %s to %s after the job %q had ended", phase, after.Status.Phase, finished)
