@@ -28,8 +28,8 @@ var (
 type itemHistory struct {
 	ended  map[string]lsv1alpha1.DeployItemPhase // the phase in which each job ended
 	writer *Process                              // the replica that changed the item last
-	// deletedBy is the process whose call of Delete has succeeded.
-	deletedBy *Process
+	// deletedBy contains the processes whose calls of Delete have succeeded.
+	deletedBy map[*Process]bool
 	// endedBy maps each job that a deployer has ended to the process.
 	endedBy map[string]*Process
 }
@@ -111,7 +111,7 @@ func (w *World) checkItemWrite(change Write) error {
 func (w *World) getHistory(uid types.UID) *itemHistory {
 	history := w.items[uid]
 	if history == nil {
-		history = &itemHistory{ended: map[string]lsv1alpha1.DeployItemPhase{}, endedBy: map[string]*Process{}}
+		history = &itemHistory{ended: map[string]lsv1alpha1.DeployItemPhase{}, endedBy: map[string]*Process{}, deletedBy: map[*Process]bool{}}
 		w.items[uid] = history
 	}
 	return history
@@ -212,7 +212,7 @@ func (h *itemHistory) checkEnd(change Write, before, after *lsv1alpha1.DeployIte
 		return nil
 	}
 	if change.After == nil {
-		if before.DeletionTimestamp == nil || h.deletedBy != change.Request.process {
+		if before.DeletionTimestamp == nil || !h.deletedBy[change.Request.process] {
 			return errors.New("a deployer removed an item before its Delete succeeded")
 		}
 		return nil
