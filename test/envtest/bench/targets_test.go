@@ -39,18 +39,20 @@ func BenchmarkScaleTargets(b *testing.B) {
 	all := newTokenTargets(b, cp, n)
 	for b.Loop() {
 		for unit, limit := range map[string]int{"": n, "/default": 0} {
+			sockets := countSockets(b)
+			heap := float64(waitForStableHeap())
 			pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, MaxClients: limit})
-			heap, sockets := readMemoryInUse(), countSockets(b)
 			for _, target := range all {
 				c, err := pool.Get(b.Context(), target)
 				must(b, err)
 				must(b, client.IgnoreNotFound(c.Get(b.Context(), types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "x"}, &corev1.ConfigMap{})))
 			}
-			b.ReportMetric(float64(readMemoryInUse()-heap)/n/1000, "KB/connected"+unit)
+			b.ReportMetric((float64(readHeapSize())-heap)/n/1000, "KB/connected"+unit)
 			b.ReportMetric(float64(countSockets(b)-sockets), "connections"+unit)
 			waitUntilClosed(b, sockets) // the transports close connections that were not used for 90 seconds
-			b.ReportMetric(float64(readMemoryInUse()-heap)/n/1000, "KB/idle"+unit)
+			b.ReportMetric((float64(waitForStableHeap())-heap)/n/1000, "KB/idle"+unit)
 			pool.Close()
+			waitUntilClosed(b, sockets)
 		}
 	}
 	runtime.KeepAlive(all)
@@ -83,14 +85,6 @@ func newTokenTargets(b *testing.B, cp *controlplane.ControlPlane, n int) []*lsv1
 		})
 	}
 	return all
-}
-
-// readMemoryInUse returns the size of the heap and of the stacks of all goroutines.
-func readMemoryInUse() uint64 {
-	heap := readHeapSize()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return heap + m.StackInuse
 }
 
 // waitUntilClosed waits until this process has at most n sockets.
