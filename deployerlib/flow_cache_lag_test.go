@@ -4,6 +4,7 @@ package deployerlib_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -94,6 +95,29 @@ func TestItemIsGoneWhileTheCacheLags(t *testing.T) {
 			w.expectCalls()
 		})
 	}
+}
+
+// TestCheckpointOfRemovedItem checks that Checkpoint stops a call whose item is removed. Otherwise, the objects that the
+// call creates would stay.
+func TestCheckpointOfRemovedItem(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, newItems(withJob("1")))
+	cached := w.getItem()
+	w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+		last := w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
+		if err := w.client.Delete(withoutRecording(ctx), last); err != nil {
+			t.Error(err)
+		}
+		in.Item.Status.ProviderStatus = toRaw(map[string]any{"apiVersion": "v1", "kind": "Status"})
+		err := deployerlib.Checkpoint(ctx)
+		if !errors.Is(err, deployerlib.ErrSuperseded) {
+			t.Errorf("Checkpoint returned %v, want ErrSuperseded", err)
+		}
+		return err
+	})
+	engine := w.newEngineWithCache(w.client, func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) { return cached, nil })
+	engine.RunAttempt(t.Context(), key)
+	w.expectCalls(contract.ActionReconcile, contract.ActionAbort)
 }
 
 // TestLostResponseWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is

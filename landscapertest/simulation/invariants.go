@@ -150,14 +150,17 @@ func (w *World) isLate(r Request) bool {
 	return p.faulty && r.holder == p && (p.elected < w.elections || w.holder != nil && w.holder != p)
 }
 
-// checkTargetWrite checks that a replica sends writes to targets only while it holds the lease, and records the objects
-// that late requests create.
+// checkTargetWrite checks that a replica sends writes to targets only while it holds the lease, and records whether the
+// write is late.
 func (w *World) checkTargetWrite(change Write) error {
-	if r := change.Request; r.process.faulty && r.holder != r.process {
+	if !change.ByReplica {
+		return nil
+	}
+	if change.Request.holder != change.Request.process {
 		return errWithoutLease
 	}
-	if change.Late && change.Before == nil {
-		w.late[change.After.GetUID()] = true
+	if change.After != nil {
+		w.late[change.After.GetUID()] = change.Late
 	}
 	return nil
 }

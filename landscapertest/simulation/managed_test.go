@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -243,11 +244,34 @@ func checkApplied(change simulation.Write) error {
 	return fmt.Errorf("a deployer created %s before the inventory contained it", change.After.GetName())
 }
 
+// checkCorrected checks that the target of an item contains what the item describes, although another writer has changed
+// and deleted objects after the last job. Depending on the seed, the item is not deleted before that writer has ended.
+func checkCorrected(w *simulation.World, item *lsv1alpha1.DeployItem) error {
+	if w.Random("wait for the writer", 2) == 0 && w.GetElapsed() < time.Minute {
+		return errors.New("the other writer has not ended")
+	}
+	config := applierConfig{}
+	if err := json.Unmarshal(item.Spec.Configuration.Raw, &config); err != nil {
+		return err
+	}
+	owned := map[string]string{}
+	for _, obj := range w.Target(item.Spec.Target.Name).List(configMapKind) {
+		_, wanted := config.ConfigMaps[obj.GetName()]
+		if obj.GetLabels()[ownership.LabelItem] == string(item.UID) && (wanted || !w.IsWrittenLate(obj)) {
+			owned[obj.GetName()], _, _ = unstructured.NestedString(obj.Object, "data", "value")
+		}
+	}
+	if !maps.Equal(owned, config.ConfigMaps) {
+		return fmt.Errorf("the target %s contains %v instead of %v", item.Spec.Target.Name, owned, config.ConfigMaps)
+	}
+	return nil
+}
+
 // checkDeleted checks that nothing of the items is left.
 func checkDeleted(w *simulation.World) error {
 	for _, target := range []string{"first", "second"} {
 		for _, obj := range w.Target(target).List(configMapKind) {
-			if w.IsCreatedLate(obj) {
+			if w.IsWrittenLate(obj) {
 				continue
 			}
 			if obj.GetLabels()[foreignLabel] == "" || obj.GetLabels()[ownership.LabelItem] != "" {
@@ -264,7 +288,7 @@ func newApplierScenario() simulation.Scenario {
 		New: func(p *simulation.Process) deployerlib.DeployerArgs {
 			return deployerlib.DeployerArgs{Type: applierType, Deployer: newApplier(p)}
 		},
-		NewItem: newApplierItem, Play: disturb, CheckWrite: checkApplied, CheckEnd: checkDeleted,
+		NewItem: newApplierItem, Play: disturb, CheckWrite: checkApplied, CheckDeployed: checkCorrected, CheckEnd: checkDeleted,
 	}
 }
 

@@ -53,6 +53,8 @@ type Scenario struct {
 	Kinds []Kind
 	// Faults is the time, from the beginning of a run, in which faults happen. The default is a minute.
 	Faults time.Duration
+	// MaxJob is how long a job may take. The default is 9 minutes, which is shorter than the default timeout of an item.
+	MaxJob time.Duration
 	// Seeds is the number of seeds that Run runs. The default is 100.
 	Seeds int
 
@@ -62,6 +64,10 @@ type Scenario struct {
 	// CheckWrite is called after each change in a server. It returns an error if the change violates an invariant of the
 	// scenario. It must not call methods of servers. It may be nil.
 	CheckWrite func(change Write) error
+	// CheckDeployed is called again and again after the last job of an item has succeeded, before the item is deleted. It
+	// returns an error as long as the targets do not contain what the item describes. If it still returns an error after
+	// MaxJob, the run fails. It may be nil.
+	CheckDeployed func(w *World, item *lsv1alpha1.DeployItem) error
 	// CheckEnd is called when all items are deleted. It returns an error if something is left behind. It may be nil.
 	CheckEnd func(w *World) error
 }
@@ -72,6 +78,7 @@ func (s *Scenario) setDefaults() {
 	s.Jobs = cmp.Or(s.Jobs, 3)
 	s.Replicas = cmp.Or(s.Replicas, 2)
 	s.Faults = cmp.Or(s.Faults, time.Minute)
+	s.MaxJob = cmp.Or(s.MaxJob, defaultMaxJob)
 	s.Seeds = cmp.Or(s.Seeds, 100)
 	if s.NewItem == nil {
 		s.NewItem = newItem

@@ -21,8 +21,9 @@ const (
 	namespace = "default"
 	// pollInterval is the interval at which the simulated Landscaper reads an item.
 	pollInterval = time.Second
-	// maxJob is how long a job may take. It is longer than the default timeout of an item and a restart.
-	maxJob = 20 * time.Minute
+	// defaultMaxJob is the default of Scenario.MaxJob. It is shorter than the default timeout of an item, so that a run
+	// shows if nothing but the timeout ends a job.
+	defaultMaxJob = 9 * time.Minute
 )
 
 // runItem plays Landscaper for one item: it creates the item, gives it jobs, and deletes it.
@@ -38,7 +39,38 @@ func (w *World) runItem(ctx context.Context, c client.Client, name string) error
 			return err
 		}
 	}
+	if err := w.waitUntilSettled(ctx, ls, key); err != nil {
+		return err
+	}
 	return w.deleteItem(ctx, ls, key)
+}
+
+// waitUntilSettled is called after the last job of an item. It waits until the operation is handled that was set during
+// the job and, if the job has succeeded, until Scenario.CheckDeployed returns no error.
+func (w *World) waitUntilSettled(ctx context.Context, ls *landscapertest.Landscaper, key objectKey) error {
+	for end := time.Now().Add(w.scenario.MaxJob); ; sleepUntil(ctx, pollInterval) {
+		item, err := ls.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		err = w.checkSettled(item)
+		if err != nil && time.Now().After(end) {
+			return fmt.Errorf("%s after the last job of %s: %w", w.scenario.MaxJob, key, err)
+		}
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+func (w *World) checkSettled(item *lsv1alpha1.DeployItem) error {
+	if operation := item.Annotations[lsv1alpha1.OperationAnnotation]; operation != "" {
+		return fmt.Errorf("the operation %s was not handled", operation)
+	}
+	if w.scenario.CheckDeployed == nil || item.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
+		return nil
+	}
+	return w.scenario.CheckDeployed(w, item)
 }
 
 // changeItem creates the item, or changes it for its next job.
@@ -62,7 +94,7 @@ func (w *World) runJob(ctx context.Context, ls *landscapertest.Landscaper, key o
 	if err := ls.TriggerWithJobID(ctx, key, id); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxJob)
+	ctx, cancel := context.WithTimeout(ctx, w.scenario.MaxJob)
 	defer cancel()
 	if err := w.disturbJob(ctx, ls, key, id); err != nil {
 		return err
@@ -134,10 +166,10 @@ func (w *World) runItems(ctx context.Context) error {
 }
 
 // checkQuiet checks, after all items are deleted, that the deployers send no more writes, apart from the renewal of
-// their lease.
+// their lease. It begins a minute after the last fault, because a new leader records an event.
 func (w *World) checkQuiet(ctx context.Context) error {
 	const settling, quiet = time.Minute, 2 * time.Minute
-	sleepUntil(ctx, settling)
+	sleepUntil(ctx, settling+max(time.Until(w.start.Add(w.scenario.Faults)), 0))
 	before := w.countWrites()
 	sleepUntil(ctx, quiet)
 	if n := w.countWrites() - before; n > 0 {

@@ -52,7 +52,7 @@ type World struct {
 	holder    *Process // the holder of the lease
 	items     map[types.UID]*itemHistory
 	stored    []*lsv1alpha1.DeployItem
-	late      map[types.UID]bool // the objects that late requests have created in targets
+	late      map[types.UID]bool // for each object in a target, whether the last write of a deployer was late
 }
 
 // Seed returns the seed of the run, for random decisions of the scenario.
@@ -62,6 +62,9 @@ func (w *World) Seed() uint64 { return w.seed }
 func (w *World) Random(about string, n int) int {
 	return int(randomBelow(w.seed, about, uint64(n))) //nolint:gosec // less than n
 }
+
+// GetElapsed returns the time since the beginning of the run.
+func (w *World) GetElapsed() time.Duration { return time.Since(w.start) }
 
 // Landscaper returns the server with the deploy items.
 func (w *World) Landscaper() *Server { return w.landscaper.Server }
@@ -74,9 +77,9 @@ func (w *World) Target(name string) *Server {
 	return nil
 }
 
-// IsCreatedLate reports whether a late request created the object of a target, as Write.Late describes. If the item was
-// deleted before the request arrived, the object stays, and no deployer knows it.
-func (w *World) IsCreatedLate(obj *unstructured.Unstructured) bool {
+// IsWrittenLate reports whether the last write of a deployer to an object of a target was late, as Write.Late describes.
+// If the item was deleted before the request arrived, the object stays as it is, and no deployer knows it.
+func (w *World) IsWrittenLate(obj *unstructured.Unstructured) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.late[obj.GetUID()]

@@ -32,6 +32,7 @@ type Session struct {
 	decision    contract.Decision // the decision of the last write
 	started     bool              // Start succeeded
 	stale       bool              // another client changed the item
+	removed     bool              // the item does not exist any more
 	unconfirmed *Update           // an update that was not confirmed
 }
 
@@ -60,9 +61,22 @@ func (s *Session) MarkStale() {
 	s.state.MarkStale()
 }
 
+// markRemoved records that the item does not exist any more.
+func (s *Session) markRemoved() {
+	s.removed = true
+	s.state.RecordRemoval(s.read.UID)
+}
+
+func (s *Session) isRemoved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removed
+}
+
 // StoreStart stores the start of a run before any action of the run: first the status, and then the finalizer and the
 // annotations. If another process began the run, there may be nothing to store. In this case, StoreStart sends a write
-// that changes nothing, to check that the item is current. After a conflict, StoreStart returns an error.
+// that changes nothing, to check that the item is current. After a conflict, or if the item does not exist any more,
+// StoreStart returns an error.
 func (s *Session) StoreStart(ctx context.Context, d contract.Decision) error {
 	s.decision = d
 	status := &s.stored.Status
@@ -74,6 +88,9 @@ func (s *Session) StoreStart(ctx context.Context, d contract.Decision) error {
 	wrote, err := s.store(ctx, Update{Status: status, Metadata: metadata}, conflictRuleFail)
 	if err != nil {
 		return err
+	}
+	if s.isRemoved() {
+		return errRemoved
 	}
 	mine := s.state.MarkOwnRun(s.working)
 	if !wrote && !d.Background && !mine {
@@ -91,7 +108,8 @@ func hasObsoleteConditions(stored *lsv1alpha1.DeployItem, d contract.Decision) b
 	return contract.GetCondition(stored.Status.Conditions, contract.ConditionDeployed) != nil || !contract.HasPausedCondition(stored, d)
 }
 
-// StoreProgress stores progress during a call. It never writes phase, errors or job fields.
+// StoreProgress stores progress during a call. It never writes phase, errors or job fields. If the item does not exist
+// any more, it returns an error.
 func (s *Session) StoreProgress(ctx context.Context) error {
 	status := s.working.Status.DeepCopy()
 	guard.ResetProtected(s.protected, status)
@@ -105,6 +123,9 @@ func (s *Session) StoreProgress(ctx context.Context) error {
 		return &contract.CodedError{
 			Operation: "Checkpoint", Reason: ReasonTooLarge, Err: err, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
 		}
+	}
+	if err == nil && s.isRemoved() {
+		return errRemoved
 	}
 	return err
 }

@@ -77,11 +77,12 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 	for range maxRebases {
 		left, err := s.sendOnce(ctx, changes)
 		switch {
-		case notfound.IsProof(err) && rule == conflictRuleFail:
-			s.state.RecordRemoval(s.read.UID)
-			return errConflict
-		case err == nil || notfound.IsProof(err):
+		case err == nil:
 			s.patches.markStored()
+			return nil
+		case notfound.IsProof(err):
+			s.patches.markStored()
+			s.markRemoved()
 			return nil
 		case !apierrors.IsConflict(err):
 			return newWriteError(s.read, err)
@@ -161,7 +162,7 @@ func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) 
 		return nil, &writeError{err: fmt.Errorf("the API server returned version %s of the item, which is out of date", fresh.ResourceVersion)}
 	}
 	if notfound.IsProof(err) || err == nil && fresh.UID != s.read.UID {
-		s.state.RecordRemoval(s.read.UID)
+		s.markRemoved()
 		return nil, nil
 	}
 	if err != nil {

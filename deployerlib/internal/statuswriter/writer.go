@@ -72,6 +72,8 @@ var (
 	// errConflict is the error of a start that conflicts with a change by another client. The next attempt handles the
 	// change.
 	errConflict = fmt.Errorf("the item changed while its run was being started: %w", ErrSuperseded)
+	// errRemoved is the error of a write during a run whose item does not exist any more.
+	errRemoved = fmt.Errorf("the item does not exist any more: %w", ErrSuperseded)
 )
 
 // ResultKind classifies the result of a write.
