@@ -5,7 +5,6 @@ package deployerlib_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +18,18 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
+
+// newEngineWithCache returns an engine with a client, and with a function that reads items from the cache.
+func (w *testEnv) newEngineWithCache(c client.Client, cached func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error)) *deployerlib.Engine {
+	w.t.Helper()
+	engine, err := deployerlib.NewEngine(deployerlib.DeployerArgs{
+		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock, Registerer: prometheus.NewRegistry(),
+	}, deployerlib.Access{Client: c, Warn: w.recordWarning, Items: cached})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return engine
+}
 
 // TestDeletesOnceWhileTheCacheLags checks that Delete is called only once. The response to the removal of the last
 // finalizer has the same resourceVersion as the cached item, so the cached item does not look old.
@@ -39,17 +50,12 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 			return err
 		},
 	})
-	engine, err := deployerlib.NewEngine(deployerlib.DeployerArgs{
-		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock, Registerer: prometheus.NewRegistry(),
-	}, deployerlib.Access{Client: asServer, Warn: w.recordWarning, Items: func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+	engine := w.newEngineWithCache(asServer, func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
 		if shown != nil {
 			return shown, nil
 		}
 		return w.getCached(ctx, key)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	engine.RunAttempt(t.Context(), key)
 	engine.RunAttempt(t.Context(), key)
 	if w.getItem() != nil {
@@ -58,48 +64,60 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	w.expectCalls(contract.ActionDelete)
 }
 
-// TestRemovedItemWhileTheCacheLags checks that the deployer is not called for an item that another process has deleted,
-// and that Checkpoint stops a call whose item is removed. Otherwise, nobody would delete the objects of such a call.
-func TestRemovedItemWhileTheCacheLags(t *testing.T) {
+// TestItemIsGoneWhileTheCacheLags checks that a deployer is not called for an item that does not exist any more. This
+// happens after another process has deleted the item. A call would create objects that no item knows.
+func TestItemIsGoneWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
-	for name, isDuringCall := range map[string]bool{"before the call [Z1]": false, "during the call [Z1]": true} {
+	for name, changes := range map[string][]itemOption{
+		"a job has not begun [Z1]":                            {withJob("1")},
+		"another process has begun the job [Z1]":              {withRunningJob("1", 0)},
+		"a deletion has not begun [Z1]":                       {withFinishedJob("1", phases.Succeeded), withJob("2"), withDeletion},
+		"a job has not begun in the annotation revision [Z1]": nil,
+		"another process has begun the run [Z1]":              {withRun(0)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTestEnv(t, newItems(withJob("1")))
-			cached := w.getItem()
-			remove := func() {
-				last := w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
-				if err := w.client.Delete(withoutRecording(t.Context()), last); err != nil {
-					t.Error(err)
-				}
-			}
-			if isDuringCall {
-				w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
-					remove()
-					in.Item.Status.ProviderStatus = toRaw(map[string]any{"apiVersion": "v1", "kind": "Status"})
-					err := deployerlib.Checkpoint(ctx)
-					if !errors.Is(err, deployerlib.ErrSuperseded) {
-						t.Errorf("Checkpoint returned %v, want ErrSuperseded", err)
-					}
-					return err
-				})
-			} else {
-				remove()
-			}
-			w.args.Registerer = prometheus.NewRegistry()
-			engine, err := deployerlib.NewEngine(w.args, deployerlib.Access{
-				Client: w.client, Warn: w.recordWarning,
-				Items: func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) { return cached, nil },
-			})
-			if err != nil {
+			w := newTestEnv(t, newItems(changes...))
+			shown := w.getItem()
+			engine := w.newEngineWithCache(w.client, func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) { return shown, nil })
+			gone := shown.DeepCopy()
+			gone.Finalizers = nil
+			if err := w.client.Update(t.Context(), gone); err != nil {
 				t.Fatal(err)
 			}
-			engine.RunAttempt(t.Context(), key)
-			if called := slices.Contains(w.listActions(), contract.ActionReconcile); called != isDuringCall {
-				t.Errorf("calls of the deployer: %v", w.listActions())
+			if err := w.client.Delete(t.Context(), gone); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
 			}
+			for range 3 {
+				w.clock.Step(time.Minute)
+				engine.RunAttempt(t.Context(), key)
+			}
+			w.expectCalls()
 		})
 	}
+}
+
+// TestCheckpointOfRemovedItem checks that Checkpoint stops a call whose item is removed. Otherwise, the objects that the
+// call creates would stay.
+func TestCheckpointOfRemovedItem(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, newItems(withJob("1")))
+	cached := w.getItem()
+	w.fake.QueueAnswers(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
+		last := w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
+		if err := w.client.Delete(withoutRecording(ctx), last); err != nil {
+			t.Error(err)
+		}
+		in.Item.Status.ProviderStatus = toRaw(map[string]any{"apiVersion": "v1", "kind": "Status"})
+		err := deployerlib.Checkpoint(ctx)
+		if !errors.Is(err, deployerlib.ErrSuperseded) {
+			t.Errorf("Checkpoint returned %v, want ErrSuperseded", err)
+		}
+		return err
+	})
+	engine := w.newEngineWithCache(w.client, func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) { return cached, nil })
+	engine.RunAttempt(t.Context(), key)
+	w.expectCalls(contract.ActionReconcile, contract.ActionAbort)
 }
 
 // TestLostResponseWhileTheCacheLags tests an outcome that the API server stores, although the response to the write is

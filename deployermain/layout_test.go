@@ -369,6 +369,30 @@ func TestNumberOfShards(t *testing.T) {
 		}
 	})
 
+	t.Run("processes of a third number also wait for those of the first number [Sh4]", func(t *testing.T) {
+		l, clk := newFakeLock(&fakeLease{}, false)
+		l.layout.shards = 4
+		if _, err := l.layout.write(t.Context(), nil, layoutRecord{Shards: 3, Draining: []int{2}}); err != nil {
+			t.Fatal(err)
+		}
+		holder := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: getShardLeaseName("x", deployerlib.Shard{Index: 1, Count: 2})}}
+		holder.Spec.HolderIdentity = new("a process of the first number")
+		if _, err := l.layout.leases.Create(t.Context(), holder, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		clk.Step(time.Minute)
+		if adopted, err := l.layout.tryAdopt(t.Context()); err != nil || !adopted {
+			t.Fatalf("tryAdopt(...): want the number of this process in the record, got %t, %v", adopted, err)
+		}
+		if current, drained, err := l.layout.checkCurrent(t.Context()); err != nil || !current || drained {
+			t.Errorf("checkCurrent(...): want current and not drained, got %t, %t, %v", current, drained, err)
+		}
+		clk.Step(time.Minute)
+		if current, drained, err := l.layout.checkCurrent(t.Context()); err != nil || !current || !drained {
+			t.Errorf("checkCurrent(...): want drained when the lease has expired, got %t, %t, %v", current, drained, err)
+		}
+	})
+
 	t.Run("at no time do two processes work on a namespace while processes with other numbers of shards start, stop, are killed and are isolated, and in the end each namespace has a process [Sh4]", func(t *testing.T) {
 		changes := 0
 		for seed := range uint64(60) {

@@ -54,12 +54,12 @@ type lock struct {
 	busy    func() bool // reports whether the deployer is processing a call
 	layout  *layout
 
-	leads    bool      // the replica has acquired the lease, and has not released it
-	renewed  time.Time // when the replica last renewed the lease
-	outdated bool      // the number of shards has changed while the replica was the leader
-	waiting  bool      // the replica waits for processes with another number of shards
+	outdated bool // the number of shards has changed while the replica was the leader
+	waiting  bool // the replica waits for processes with another number of shards
 
 	mu         sync.Mutex
+	leads      bool                 // the replica has acquired the lease, and has not released it
+	renewed    time.Time            // when the replica sent the last renewal that succeeded
 	forbidden  map[string]time.Time // the time of the first refusal, by verb
 	last       error                // the error of the last request, if the error persists until rights or settings are changed
 	known      bool                 // the lease has been read or created
@@ -111,7 +111,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		return nil, nil, errNotRenewed
 	}
 	record, raw, err := l.getWhenFree(ctx)
-	if (err == nil || apierrors.IsNotFound(err)) && !l.leads {
+	if (err == nil || apierrors.IsNotFound(err)) && !l.isLeader() {
 		adopted, adoptErr := l.layout.tryAdopt(ctx)
 		switch {
 		case adoptErr != nil && !l.isLayoutOptional(adoptErr):
@@ -135,7 +135,7 @@ func (l *lock) getWhenFree(ctx context.Context) (*resourcelock.LeaderElectionRec
 	var since time.Time
 	for {
 		record, raw, err := l.Interface.Get(ctx)
-		if err != nil || l.leads || record.HolderIdentity == "" || record.HolderIdentity == l.Identity() {
+		if err != nil || l.isLeader() || record.HolderIdentity == "" || record.HolderIdentity == l.Identity() {
 			return record, raw, err
 		}
 		l.recordResult("get", nil)
@@ -181,12 +181,16 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	if l.outdated {
 		return errOutdated
 	}
+	leads := l.isLeader()
+	if leads { // client-go may have sent other requests since it created the record
+		record.RenewTime = metav1.NewTime(l.clock.Now())
+	}
 	err := l.Interface.Update(ctx, record)
 	switch {
-	case err == nil && !l.leads:
+	case err == nil && !leads:
 		err = l.waitForLayout(ctx, record)
 	case err == nil:
-		l.renewed = l.clock.Now()
+		l.setLeader(true, record.RenewTime.Time)
 		l.checkLayout(ctx)
 	}
 	if l.recordResult("update", err) {
@@ -204,13 +208,31 @@ func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRe
 	case l.outdated, l.isOverdue(): // the manager still runs, and may begin another call
 		return nil
 	}
-	l.leads = false
+	l.setLeader(false, time.Time{})
 	return l.Interface.Update(ctx, record)
 }
 
 // isOverdue reports whether the leader has not renewed its lease for as long as it may try. client-go reads the lease again
 // before it stops such a leader. If the server does not respond, this would take until after the lease has expired.
-func (l *lock) isOverdue() bool { return l.leads && l.clock.Since(l.renewed) >= l.renewal }
+func (l *lock) isOverdue() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leads && l.clock.Since(l.renewed) >= l.renewal
+}
+
+// setLeader records whether the replica has the lease, and when it sent the last renewal.
+func (l *lock) setLeader(leads bool, renewed time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leads, l.renewed = leads, renewed
+}
+
+// isLeader reports whether the replica has acquired the lease, and has not released it.
+func (l *lock) isLeader() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leads
+}
 
 // waitForLayout is called when the replica has acquired the lease. It returns nil when no process with another number of
 // shards can work. Until then, it renews the lease. If the number of shards was changed, waitForLayout releases the lease
@@ -223,7 +245,7 @@ func (l *lock) waitForLayout(ctx context.Context, record resourcelock.LeaderElec
 		case err == nil && current && drained, l.isLayoutOptional(err):
 			if l.clock.Since(renewed) < l.maxWait/2 {
 				l.setWaiting(false)
-				l.leads, l.renewed = true, renewed
+				l.setLeader(true, renewed)
 				return nil
 			}
 		case err != nil || !current:

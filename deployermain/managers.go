@@ -146,6 +146,8 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 		if err := o.addAnnouncer(ls, args); err != nil {
 			return nil, nil, err
 		}
+	} else {
+		ls = &guardedManager{Manager: ls, lock: elected}
 	}
 	if err := addChecks(ls, reads, elected, o.Logger); err != nil {
 		return nil, nil, err

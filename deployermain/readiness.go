@@ -83,18 +83,28 @@ func (r *readCheck) failed(ctx context.Context, reflector *toolscache.Reflector,
 func (r *readCheck) check(req *http.Request) error {
 	ctx, cancel := context.WithTimeout(req.Context(), probeTimeout)
 	defer cancel()
-	synced, stop := context.WithTimeout(ctx, probeTimeout/4)
-	defer stop()
-	filled := r.cache.WaitForCacheSync(synced)
-	if filled && !r.refused.Load() {
+	notFilled := r.checkCache(ctx)
+	if notFilled == nil && !r.refused.Load() {
 		return nil
 	}
 	if err := r.read(ctx); err != nil {
 		return err
 	}
 	r.refused.Store(false)
-	if !filled {
-		return errors.New("the cache is not filled yet")
+	return notFilled
+}
+
+// checkCache returns nil if the cache contains all objects. It starts the watches that the controller has not started yet:
+// without watches, a cache calls itself synced.
+func (r *readCheck) checkCache(ctx context.Context) error {
+	for _, obj := range []client.Object{&lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}, &lsv1alpha1.Context{}} {
+		informer, err := r.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+		if !informer.HasSynced() {
+			return errors.New("the cache is not filled yet")
+		}
 	}
 	return nil
 }

@@ -16,16 +16,26 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 )
 
-// fakeCache is a cache that is filled only if the field `filled` is true.
+// fakeCache is a cache that is filled only if the field `filled` is true. Like a cache without watches, it always calls
+// itself synced.
 type fakeCache struct {
 	cache.Cache
 
 	filled bool
 }
 
-func (f *fakeCache) WaitForCacheSync(context.Context) bool { return f.filled }
+func (f *fakeCache) WaitForCacheSync(context.Context) bool { return true }
+
+func (f *fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	informer := controllertest.NewFakeInformer()
+	if f.filled {
+		informer.Synced()
+	}
+	return informer, nil
+}
 
 // fakeReader refuses to list Targets.
 type fakeReader struct {
@@ -56,7 +66,7 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("want an error about the permission to list Targets, got %v", err)
 		}
 		if reader.err = nil; check.check(request) == nil {
-			t.Error("the cache is not filled yet")
+			t.Error("want not ready before the cache is filled")
 		}
 		filled.filled = true
 		if err := check.check(request); err != nil {

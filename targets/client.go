@@ -151,7 +151,7 @@ func (c *Client) build() error {
 	if err != nil {
 		return err
 	}
-	c.mapper = &mapper{ctx: c.ctx, disco: &discoveryClient{DiscoveryClient: disco, limits: &c.pool.options.Limits, countExceeded: c.pool.metrics.countExceeded}, clk: c.pool.options.Clock, timeout: c.pool.options.ConnectTimeout, countDiscovery: c.pool.metrics.countDiscovery}
+	c.mapper = &mapper{ctx: c.ctx, disco: &discoveryClient{DiscoveryClient: disco, limits: &c.pool.options.Limits, countExceeded: c.pool.metrics.countExceeded}, clk: c.pool.options.Clock, timeout: c.pool.options.ConnectTimeout, countDiscovery: c.pool.metrics.countDiscovery, kinds: &c.pool.kinds}
 	create := func() (client.Client, error) {
 		return client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.options.Scheme, Mapper: c.mapper})
 	}

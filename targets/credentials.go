@@ -25,7 +25,17 @@ type credentialLink struct {
 	transport  *http.Transport
 	fixedToken string        // a bearer token that does not change; empty if `tokens` is set or a client certificate is used
 	tokens     *token.Source // nil if the credentials do not change
+	// idle makes the transport forget its connections some time after the last request. Otherwise, net/http keeps the
+	// buffers of an HTTP/2 connection that was closed until the next request to its host.
+	idle *time.Timer
 }
+
+// maxFrameSize is the maximum size of the HTTP/2 frames of a target, which is the smallest that the protocol allows. Each
+// connection keeps a buffer of the size of the largest frame, and servers send frames of up to a megabyte otherwise.
+const maxFrameSize = 16 << 10
+
+// idleConnTimeout is how long a connection without requests stays open.
+const idleConnTimeout = 90 * time.Second
 
 // newLink creates a link. cfg is the REST config that access.config returned. The link has its own transport, because
 // client-go never releases the transports that it creates.
@@ -44,9 +54,17 @@ func newLink(cfg *rest.Config, tokens *token.Source) (*credentialLink, error) {
 	}
 	transport := utilnet.SetTransportDefaults(&http.Transport{
 		Proxy: cfg.Proxy, DialContext: cfg.Dial, TLSClientConfig: conf, DisableCompression: cfg.DisableCompression,
-		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: idleConnTimeout,
+		HTTP2: &http.HTTP2Config{MaxReadFrameSize: maxFrameSize},
 	})
-	return &credentialLink{transport: transport, fixedToken: cfg.BearerToken, tokens: tokens}, nil
+	l := newLinkWithTransport(transport)
+	l.fixedToken, l.tokens = cfg.BearerToken, tokens
+	return l, nil
+}
+
+// newLinkWithTransport returns a link without credentials.
+func newLinkWithTransport(transport *http.Transport) *credentialLink {
+	return &credentialLink{transport: transport, idle: time.AfterFunc(idleConnTimeout, transport.CloseIdleConnections)}
 }
 
 func (l *credentialLink) getToken(ctx context.Context) (string, error) {

@@ -6,9 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,12 +17,10 @@ import (
 // discoveryResult is the result of a discovery, together with the kinds that an earlier discovery found in the versions
 // that the last one could not read. It does not change.
 type discoveryResult struct {
-	cachingMapper
+	*kinds
 
-	withStatus map[schema.GroupVersionKind]bool
-	number     uint64
-	groups     map[string]*restmapper.APIGroupResources
-	failed     map[schema.GroupVersion]error // the versions that the last discovery could not read
+	number uint64
+	failed map[schema.GroupVersion]error // the versions that the last discovery could not read
 }
 
 // maxKeptSize limits the size of the kinds that stay known although the last discovery could not read their versions,
@@ -32,9 +28,9 @@ type discoveryResult struct {
 const maxKeptSize = 1 << 20
 
 // update returns the result of the next discovery. Versions that could not be read keep their known kinds. The
-// receiver may be nil.
-func (d *discoveryResult) update(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discoveryResult {
-	out := &discoveryResult{number: 1, groups: map[string]*restmapper.APIGroupResources{}, failed: failed}
+// receiver may be nil. If another target serves the same kinds, the results share them in the cache.
+func (d *discoveryResult) update(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error, cache *kindsCache) *discoveryResult {
+	out := &discoveryResult{number: 1, failed: failed}
 	byVersion := map[string][]metav1.APIResource{}
 	for _, list := range lists {
 		byVersion[list.GroupVersion] = list.APIResources
@@ -48,29 +44,28 @@ func (d *discoveryResult) update(groups []*metav1.APIGroup, lists []*metav1.APIR
 			}
 		}
 		all = append(all, one)
-		out.groups[group.Name] = one
 	}
 	if d != nil {
 		out.number = d.number + 1
-		all = out.keepFailedVersions(d, all)
+		all = d.keepFailedVersions(failed, all)
 	}
-	out.RESTMapper, out.withStatus = restmapper.NewDiscoveryRESTMapper(all), findKindsWithStatus(all)
+	out.kinds = cache.intern(all)
 	return out
 }
 
-// keepFailedVersions adds the kinds of an earlier result for the versions that could not be read.
-func (d *discoveryResult) keepFailedVersions(before *discoveryResult, all []*restmapper.APIGroupResources) []*restmapper.APIGroupResources {
-	left := maxKeptSize
-	sorted := slices.SortedFunc(maps.Keys(d.failed), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
+// keepFailedVersions adds the kinds of this result to those of the next one, for the versions that could not be read.
+func (d *discoveryResult) keepFailedVersions(failed map[schema.GroupVersion]error, all []*restmapper.APIGroupResources) []*restmapper.APIGroupResources {
+	left, groups := maxKeptSize, groupsByName(all)
+	sorted := slices.SortedFunc(maps.Keys(failed), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
 	for _, version := range sorted {
-		resources := before.listResources(version)
+		resources := d.listResources(version)
 		if left -= estimateSize(resources); len(resources) == 0 || left < 0 {
 			continue
 		}
-		group := d.groups[version.Group]
+		group := groups[version.Group]
 		if group == nil {
 			group = &restmapper.APIGroupResources{Group: metav1.APIGroup{Name: version.Group}, VersionedResources: map[string][]metav1.APIResource{}}
-			d.groups[version.Group] = group
+			groups[version.Group] = group
 			all = append(all, group)
 		}
 		name := metav1.GroupVersionForDiscovery{GroupVersion: version.String(), Version: version.Version}
@@ -126,13 +121,6 @@ func estimateSize(resources []metav1.APIResource) int {
 	return size
 }
 
-func (d *discoveryResult) listResources(version schema.GroupVersion) []metav1.APIResource {
-	if group := d.groups[version.Group]; group != nil {
-		return group.VersionedResources[version.Version]
-	}
-	return nil
-}
-
 // hasVersion reports whether the last discovery could read a version.
 func (d *discoveryResult) hasVersion(version schema.GroupVersion) bool {
 	if _, failed := d.failed[version]; failed || d.groups[version.Group] == nil {
@@ -140,13 +128,6 @@ func (d *discoveryResult) hasVersion(version schema.GroupVersion) bool {
 	}
 	_, found := d.groups[version.Group].VersionedResources[version.Version]
 	return found
-}
-
-// hasVerb reports whether a resource supports a verb.
-func (d *discoveryResult) hasVerb(resource schema.GroupVersionResource, verb string) bool {
-	return slices.ContainsFunc(d.listResources(resource.GroupVersion()), func(r metav1.APIResource) bool {
-		return r.Name == resource.Resource && slices.Contains(r.Verbs, verb)
-	})
 }
 
 // getFailure returns an error that names the versions of a group that the last discovery could not read, or nil if
@@ -162,29 +143,4 @@ func (d *discoveryResult) getFailure(group string) error {
 		return nil
 	}
 	return &discovery.ErrGroupDiscoveryFailed{Groups: failed}
-}
-
-// cachingMapper is a RESTMapper that remembers the mapping of each kind, because a lookup in the result of a discovery
-// is slow. It does not remember that a kind is unknown.
-type cachingMapper struct {
-	meta.RESTMapper
-
-	mappings sync.Map // by GroupVersionKind
-}
-
-func (r *cachingMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	if len(versions) != 1 {
-		return r.RESTMapper.RESTMapping(gk, versions...)
-	}
-	gvk := gk.WithVersion(versions[0])
-	if found, ok := r.mappings.Load(gvk); ok {
-		mapping := *found.(*meta.RESTMapping) //nolint:forcetypeassert // only mappings are stored
-		return &mapping, nil
-	}
-	mapping, err := r.RESTMapper.RESTMapping(gk, versions...)
-	if err == nil {
-		stored := *mapping
-		r.mappings.Store(gvk, &stored)
-	}
-	return mapping, err
 }

@@ -37,6 +37,7 @@ type mapper struct {
 	timeout        time.Duration
 	countDiscovery func(error) // counts a discovery in the metrics
 	changed        func()      // called when a known kind has another resource or scope, or is gone; may be nil
+	kinds          *kindsCache // shares the kinds with other targets; may be nil
 
 	discoveryLock sync.Mutex // held during a discovery
 
@@ -70,7 +71,7 @@ func (m *mapper) discover(ctx context.Context) error {
 		return m.failed
 	}
 	before := m.result
-	m.result, m.failed = before.update(groups, lists, failed), nil
+	m.result, m.failed = before.update(groups, lists, failed, m.kinds), nil
 	if m.changed != nil && m.result.hasChangedKinds(before) {
 		m.changed()
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -267,7 +269,7 @@ func TestStatusSubresource(t *testing.T) {
 		[]*metav1.APIResourceList{
 			{GroupVersion: "example.org/v1", APIResources: widgets("widgets", "widgets/scale")},
 			{GroupVersion: "example.org/v2", APIResources: widgets("widgets/status", "widgets")},
-		}, nil)}
+		}, nil, nil)}
 	for version, want := range map[string]bool{"v1": false, "v2": true, "v3": false} {
 		t.Run("the status subresource is known from the discovery of each version [F101]", func(t *testing.T) {
 			gvk := schema.GroupVersionKind{Group: "example.org", Version: version, Kind: "Widget"}
@@ -276,4 +278,40 @@ func TestStatusSubresource(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestKindsCache(t *testing.T) {
+	list := func(kind string) []*restmapper.APIGroupResources {
+		return []*restmapper.APIGroupResources{{
+			Group:              metav1.APIGroup{Name: "example.org", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "example.org/v1", Version: "v1"}}},
+			VersionedResources: map[string][]metav1.APIResource{"v1": {{Name: "widgets", Kind: kind}}},
+		}}
+	}
+	t.Run("targets that serve the same kinds share them in memory [Sc1]", func(t *testing.T) {
+		c := &kindsCache{}
+		first, second, other := c.intern(list("Widget")), c.intern(list("Widget")), c.intern(list("Gadget"))
+		if first != second || first == other {
+			t.Errorf("want the same kinds for the same description only, got %p, %p and %p", first, second, other)
+		}
+		if mapping, err := other.RESTMapping(schema.GroupKind{Group: "example.org", Kind: "Gadget"}, "v1"); err != nil || mapping.Resource.Resource != "widgets" {
+			t.Errorf("RESTMapping(Gadget): %+v, %v", mapping, err)
+		}
+		runtime.KeepAlive(first)
+	})
+	t.Run("kinds that no target uses any more leave the memory [Sc1]", func(t *testing.T) {
+		c := &kindsCache{}
+		c.intern(list("Widget"))
+		for deadline := time.Now().Add(10 * time.Second); ; <-time.After(10 * time.Millisecond) {
+			runtime.GC()
+			c.mu.Lock()
+			left := len(c.entries)
+			c.mu.Unlock()
+			if left == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d descriptions are left", left)
+			}
+		}
+	})
 }

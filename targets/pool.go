@@ -89,6 +89,7 @@ type Pool struct {
 	running sync.WaitGroup
 
 	memory limits.Memory // shared by all clients
+	kinds  kindsCache    // shared by all clients
 
 	mu       sync.Mutex
 	clients  map[string]*list.Element          // by Client.key; values are *Client

@@ -61,6 +61,7 @@ func (t *transport) send(req *http.Request) (*http.Response, error) {
 		return nil, closeRequest(req, err)
 	}
 	current := t.link.Load()
+	current.idle.Reset(idleConnTimeout)
 	token, err := current.getToken(req.Context())
 	if err != nil {
 		t.health.release()

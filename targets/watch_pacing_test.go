@@ -135,7 +135,7 @@ func getRequestsPerMinute(t *testing.T, behaviour hostile.Behaviour) (requests i
 			Limits: l, Memory: limits.NewMemory(l), Timeout: time.Minute, Clock: clock.RealClock{}, CountExceeded: func(string) {},
 		}),
 	}
-	transport.link.Store(&credentialLink{transport: &http.Transport{DialContext: network.dial}})
+	transport.link.Store(newLinkWithTransport(&http.Transport{DialContext: network.dial}))
 	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: rewatch.Wrap(transport)})
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func (r *recorder) call(ctx context.Context, name contract.Action, f action, lsC
 	uid := di.UID
 	if err = f(ctx, lsCtx, di, target); err == nil && name == contract.ActionDelete {
 		w.mu.Lock()
-		w.getHistory(uid).deletedBy = r.process
+		w.getHistory(uid).deletedBy[r.process] = true
 		w.mu.Unlock()
 	}
 	return err

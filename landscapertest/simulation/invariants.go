@@ -28,8 +28,8 @@ var (
 type itemHistory struct {
 	ended  map[string]lsv1alpha1.DeployItemPhase // the phase in which each job ended
 	writer *Process                              // the replica that changed the item last
-	// deletedBy is the process whose call of Delete has succeeded.
-	deletedBy *Process
+	// deletedBy contains the processes whose calls of Delete have succeeded.
+	deletedBy map[*Process]bool
 	// endedBy maps each job that a deployer has ended to the process.
 	endedBy map[string]*Process
 }
@@ -45,13 +45,14 @@ func (w *World) checkWrite(change Write) {
 		}
 	}
 	var err error
-	w.writes++
 	switch kind {
 	case leaseKind:
 		err = w.recordHolder(change)
-		w.writes--
 	case itemKind:
 		err = w.checkItemWrite(change)
+	}
+	if kind != leaseKind && kind.Kind != "Event" {
+		w.writes++
 	}
 	change.Items, change.ByReplica, change.Late = w.stored, change.Request.process.faulty, w.isLate(change.Request)
 	if change.Target != "" && err == nil {
@@ -99,18 +100,19 @@ func (w *World) checkItemWrite(change Write) error {
 		if err := checkOwnFields(before, after); change.After != nil && err != nil {
 			return err
 		}
-		if job := after.Status.JobIDFinished; job != before.Status.JobIDFinished {
+		// The next leader may already have checked the item when a late write ends the job. It then cancels its call.
+		if job := after.Status.JobIDFinished; job != before.Status.JobIDFinished && !w.isLate(change.Request) {
 			history.endedBy[job] = p
 		}
 	}
-	return errors.Join(history.checkJobs(before, after), history.checkEnd(change, before, after))
+	return errors.Join(history.checkJobs(before, after, change.Request.process.faulty), history.checkEnd(change, before, after))
 }
 
 // getHistory returns the history of an item.
 func (w *World) getHistory(uid types.UID) *itemHistory {
 	history := w.items[uid]
 	if history == nil {
-		history = &itemHistory{ended: map[string]lsv1alpha1.DeployItemPhase{}, endedBy: map[string]*Process{}}
+		history = &itemHistory{ended: map[string]lsv1alpha1.DeployItemPhase{}, endedBy: map[string]*Process{}, deletedBy: map[*Process]bool{}}
 		w.items[uid] = history
 	}
 	return history
@@ -176,8 +178,9 @@ func checkOwnFields(before, after *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// checkJobs checks that each job ends exactly once, in a final phase, and that a job that has ended stays ended.
-func (h *itemHistory) checkJobs(before, after *lsv1alpha1.DeployItem) error {
+// checkJobs checks that each job ends exactly once, in a final phase, and that a job that has ended stays ended. Landscaper
+// can still change the phase: it may interrupt a job that ends at the same moment.
+func (h *itemHistory) checkJobs(before, after *lsv1alpha1.DeployItem, byReplica bool) error {
 	finished := after.Status.JobIDFinished
 	if after.UID == "" || finished == "" {
 		return nil
@@ -197,6 +200,9 @@ func (h *itemHistory) checkJobs(before, after *lsv1alpha1.DeployItem) error {
 	if !contract.IsFinal(after.Status.Phase) {
 		return fmt.Errorf("the job %q ended in phase %s, which is not final", finished, after.Status.Phase)
 	}
+	if !byReplica {
+		h.ended[finished] = after.Status.Phase
+	}
 	if phase := h.ended[finished]; phase != after.Status.Phase {
 		return fmt.Errorf("the phase changed from %s to %s after the job %q had ended", phase, after.Status.Phase, finished)
 	}
@@ -210,7 +216,7 @@ func (h *itemHistory) checkEnd(change Write, before, after *lsv1alpha1.DeployIte
 		return nil
 	}
 	if change.After == nil {
-		if before.DeletionTimestamp == nil || h.deletedBy != change.Request.process {
+		if before.DeletionTimestamp == nil || !h.deletedBy[change.Request.process] {
 			return errors.New("a deployer removed an item before its Delete succeeded")
 		}
 		return nil

@@ -169,7 +169,7 @@ func (w *World) sleep(d time.Duration) {
 	<-timer.C
 }
 
-// countWrites returns the number of changes in all servers so far, apart from leases.
+// countWrites returns the number of changes in all servers so far, apart from leases and events.
 func (w *World) countWrites() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,8 +23,11 @@ import (
 type conflictRule int
 
 const (
-	conflictRuleFail   conflictRule = iota // the attempt ends, and the next attempt evaluates the newer version
-	conflictRuleRebase                     // the write is rebased, provided that the newer version belongs to the same run
+	// conflictRuleFail means that the attempt ends, and that the next attempt evaluates the newer version. An item that does
+	// not exist is a conflict, too, because a call for it would deploy what no item knows.
+	conflictRuleFail conflictRule = iota
+	// conflictRuleRebase means that the write is rebased, provided that the newer version belongs to the same run.
+	conflictRuleRebase
 )
 
 // store writes the status, the metadata and the user patches in at most two calls. It reports whether anything had to
@@ -208,7 +211,7 @@ func (w *Writer) checkStored(ctx context.Context, stored *lsv1alpha1.DeployItem)
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err), notfound.IsProof(err):
 		return errConflict
 	}
 	return newWriteError(stored, err)

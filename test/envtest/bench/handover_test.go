@@ -4,20 +4,29 @@ package bench_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
@@ -112,53 +121,110 @@ func (w *processBench) newFinished(n int) *itemSet {
 	return f
 }
 
-// BenchmarkScaleDeletion measures how long deletions wait behind the reconciles of 10 000 finished items, in which
-// nothing is due: from the deletion until the item is gone, while the process starts.
-func BenchmarkScaleDeletion(b *testing.B) {
-	w := newProcessBench(b)
-	f := w.newFinished(getSize("SCALE_ITEMS", 10_000))
-	for b.Loop() {
-		counter := &faultnet.Counter{}
-		mgr, err := f.newManager(counter.Wrap(w.config), itemType, library{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(b.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- mgr.Start(ctx) }()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			b.Fatal("the cache is not filled")
-		}
-		b.Logf("requests until the cache is filled: %s; %d of them are writes", counter.Snapshot(), counter.Snapshot().OnlyWrites().Sum())
-		waits, err := deleteItems(b.Context(), f, f.items[:deletions])
-		if err != nil {
-			b.Fatal(err)
-		}
-		slices.Sort(waits)
-		b.ReportMetric(float64(waits[deletions*99/100-1].Microseconds())/1000, "p99-ms")
-		b.ReportMetric(float64(waits[deletions/2].Microseconds())/1000, "median-ms")
-		stop()
-		if err := <-ended; err != nil {
-			b.Fatal(err)
-		}
-		f.items = f.items[deletions:]
-	}
-}
-
 // deletions is the number of deletions in BenchmarkScaleDeletion.
 const deletions = 100
 
-// deleteItems deletes items like Landscaper, four at a time, and returns how long each deletion took.
-func deleteItems(ctx context.Context, f *itemSet, items []types.NamespacedName) ([]time.Duration, error) {
+// BenchmarkScaleDeletion measures how long deletions wait behind the reconciles of 10 000 finished items, in which
+// nothing is due: from the request for the deletion job until the deployer begins with it. A change of the Context, to
+// which all items refer, causes the reconciles.
+func BenchmarkScaleDeletion(b *testing.B) {
+	w := newProcessBench(b)
+	f := w.newFinished(getSize("SCALE_ITEMS", 10_000))
+	deployer := &observedDeployer{begun: map[string]chan time.Time{}}
+	mgr, err := f.newManager(w.config, itemType, deployer)
+	must(b, err)
+	ctx, stop := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	deployer.waitUntilQuiet()
+	for b.Loop() {
+		deleted := f.items[:deletions]
+		f.items = f.items[deletions:]
+		must(b, f.ls.MarkForDeletion(ctx, deleted...))
+		before := deployer.reconciles.Load()
+		lsCtx := &lsv1alpha1.Context{}
+		must(b, w.client.Get(ctx, types.NamespacedName{Namespace: f.namespace, Name: lsv1alpha1.DefaultContextName}, lsCtx))
+		lsCtx.Configurations = map[string]lsv1alpha1.AnyJSON{"changed": lsv1alpha1.NewAnyJSON(fmt.Appendf(nil, "%d", len(f.items)))}
+		must(b, w.client.Update(ctx, lsCtx))
+		waits, err := deployer.deleteItems(ctx, f, deleted)
+		must(b, err)
+		slices.Sort(waits)
+		b.ReportMetric(float64(deployer.reconciles.Load()-before), "reconciles")
+		b.ReportMetric(float64(waits[deletions*99/100-1].Microseconds())/1000, "p99-ms")
+		b.ReportMetric(float64(waits[deletions/2].Microseconds())/1000, "median-ms")
+		for _, item := range deleted {
+			must(b, f.ls.WaitForDeletion(ctx, item))
+		}
+	}
+	stop()
+	must(b, <-ended)
+}
+
+// observedDeployer is the mock deployer with a hook that records when a deletion begins.
+type observedDeployer struct {
+	reconciles atomic.Int64
+
+	mu    sync.Mutex
+	begun map[string]chan time.Time // by name of the item
+}
+
+// add adds the mock deployer to a manager.
+func (d *observedDeployer) add(mgr ctrl.Manager) error {
+	return deployerlib.Add(logr.Discard(), mgr, nil, deployerlib.DeployerArgs{
+		Name: "bench.deployerkit.dev", Type: itemType, Registerer: prometheus.NewRegistry(),
+		Deployer: mock.New(extension.ReconcileExtensionHookSetup{Hook: d.record, HookTypes: []extension.HookType{extension.StartHook}}),
+		Options:  controller.Options{MaxConcurrentReconciles: workers},
+	})
+}
+
+// record is called at the beginning of each reconcile.
+func (d *observedDeployer) record(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+	d.reconciles.Add(1)
+	if di.DeletionTimestamp == nil || di.Status.JobID == di.Status.JobIDFinished {
+		return nil, nil
+	}
+	select {
+	case d.getBegun(di.Name) <- time.Now():
+	default: // not the first reconcile of the job
+	}
+	return nil, nil
+}
+
+// getBegun returns the channel that receives when the deletion of an item begins.
+func (d *observedDeployer) getBegun(name string) chan time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.begun[name] == nil {
+		d.begun[name] = make(chan time.Time, 1)
+	}
+	return d.begun[name]
+}
+
+// waitUntilQuiet waits until no reconcile has begun for three seconds.
+func (d *observedDeployer) waitUntilQuiet() {
+	for last := int64(-1); last != d.reconciles.Load(); <-time.After(3 * time.Second) {
+		last = d.reconciles.Load()
+	}
+}
+
+// deleteItems requests the deletion jobs of items, four at a time, and returns how long each of them waited.
+func (d *observedDeployer) deleteItems(ctx context.Context, f *itemSet, items []types.NamespacedName) ([]time.Duration, error) {
 	waits := make([]time.Duration, len(items))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, item := range items {
 		group.Go(func() error {
-			began := time.Now()
-			err := f.ls.Delete(ctx, item)
-			waits[i] = time.Since(began)
-			return err
+			requested := time.Now()
+			if _, err := f.ls.Trigger(ctx, item); err != nil {
+				return err
+			}
+			select {
+			case begun := <-d.getBegun(item.Name):
+				waits[i] = begun.Sub(requested)
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		})
 	}
 	return waits, group.Wait()

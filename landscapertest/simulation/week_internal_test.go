@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployermain"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// daily is a deployer that reconciles each item once a day. It only counts its calls.
+type daily struct {
+	deployerlib.Base
+	calls atomic.Int64
+}
+
+func (d *daily) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	d.calls.Add(1)
+	return nil
+}
+
+func (d *daily) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+func (d *daily) ExtensionHooks() extension.ReconcileExtensionHooks {
+	hooks := extension.ReconcileExtensionHooks{}
+	hooks.RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(
+		func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
+			return &cr.ContinuousReconcileSpec{Every: &lsv1alpha1.Duration{Duration: 24 * time.Hour}}, nil
+		})))
+	return hooks
+}
+
+// newQuietWorld returns a world with servers, without faults, replicas and a trace.
+func newQuietWorld(t *testing.T) *World {
+	t.Helper()
+	w := &World{
+		t: t, scenario: &Scenario{}, plan: &plan{}, calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{}, late: map[types.UID]bool{},
+		start: time.Now(), failed: make(chan struct{}), calm: true,
+		requests: maxRequests, failure: errors.New("no trace"), // a trace would grow
+	}
+	if err := w.createServers(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// usage is what a process uses.
+type usage struct {
+	heap       uint64
+	goroutines int
+	queue      float64
+}
+
+func measure(t *testing.T) usage {
+	t.Helper()
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u := usage{heap: m.HeapAlloc, goroutines: runtime.NumGoroutine()}
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "workqueue_depth" {
+			for _, metric := range family.GetMetric() {
+				u.queue += metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return u
+}
+
+func TestWeek(t *testing.T) {
+	t.Run("memory, goroutines and the queue do not grow in a week of continuous reconciles [Sc2]", func(t *testing.T) {
+		isolate(t)
+		const days = 7
+		synctest.Test(t, func(t *testing.T) {
+			w, deployer := newQuietWorld(t), &daily{}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.runWithoutElection(ctx, deployer) }()
+			w.deployAll(t, weekItems)
+			pass := func(days int) (usage, int64) {
+				before := deployer.calls.Load()
+				time.Sleep(time.Duration(days) * 24 * time.Hour) //nolint:forbidigo // on the clock of the bubble
+				return measure(t), deployer.calls.Load() - before
+			}
+			before, _ := pass(1)
+			after, calls := pass(days - 1)
+			t.Logf("after a day: %+v, after a week: %+v, %d calls", before, after, calls)
+			if want := int64(weekItems * (days - 2)); calls < want { // the period has a jitter
+				t.Errorf("want at least %d calls, got %d", want, calls)
+			}
+			if after.heap > before.heap+before.heap/20 || after.goroutines > before.goroutines || after.queue > before.queue {
+				t.Errorf("the process has grown: %+v after a day, %+v after a week", before, after)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			w.sleep(10 * maxFaultDuration)
+		})
+	})
+}
+
+// runWithoutElection runs a deployer in a process without leader election and without faults.
+func (w *World) runWithoutElection(ctx context.Context, d deployerlib.Deployer) error {
+	args := deployerlib.DeployerArgs{Type: "example.com/fake", Deployer: d, Registerer: prometheus.NewRegistry()}
+	args.Options.SkipNameValidation, args.Options.EnableWarmup = new(true), new(false) // see fillCaches
+	mgr, _, err := deployermain.NewManagers(deployermain.Options{
+		Host: w.newProcess("deployer", false).newConfig(w.landscaper), Logger: logr.Discard(), MetricsBindAddress: "0", HealthProbeBindAddress: "0", HistoryBindAddress: "0",
+		Election: deployermain.Election{Disabled: true, Namespace: namespace},
+	}, &args)
+	if err != nil {
+		return err
+	}
+	if err := deployerlib.Add(logr.Discard(), mgr, nil, args); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// deployAll creates items with a job, and waits until all jobs have ended.
+func (w *World) deployAll(t *testing.T, n int) {
+	t.Helper()
+	c, err := w.NewClient("landscaper", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Poll: time.Second, ManagedBy: "simulation", DeployerType: true})
+	if err := ls.EnsureContext(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := ls.Deploy(t.Context(), ls.Item(namespace, fmt.Sprintf("item-%d", i), "example.com/fake", `{"apiVersion":"example.com/v1","kind":"Config"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
