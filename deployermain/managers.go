@@ -103,10 +103,11 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 // manager `ls` starts the manager `host`. The managers
 //   - register the deployer for `deployerkit explain`, on the lease of the election, or on another lease without election;
 //   - elect a leader, and release the lease when all calls of the deployer have returned. If leases are forbidden, the
-//     managers log an error and work without an election;
+//     managers log an error and work without an election. If the lease cannot be renewed, Start returns an error before
+//     another process can become the leader, without waiting for running calls, and the program must end;
 //   - do not cache Secrets, and cache deploy items of other types without configuration and status;
-//   - serve probes and metrics on localhost by default. The process is ready when it can read deploy items, Targets and
-//     Contexts, may write deploy items, and leads or waits for the leader;
+//   - serve probes and metrics on localhost by default. The process is ready when its cache contains all deploy items,
+//     Targets and Contexts, and it may write deploy items, and leads or waits for the leader;
 //   - store a history of reconciles and serve it, by default on localhost, unless args.History is set;
 //   - log each warning of an API server once;
 //   - send events to the core API group if events of the API group events.k8s.io are forbidden;

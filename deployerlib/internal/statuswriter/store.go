@@ -23,8 +23,7 @@ import (
 type conflictRule int
 
 const (
-	// conflictRuleFail means that the attempt ends, and that the next attempt evaluates the newer version. An item that does
-	// not exist is a conflict, too, because a call for it would deploy what no item knows.
+	// conflictRuleFail means that the attempt ends, and that the next attempt evaluates the newer version.
 	conflictRuleFail conflictRule = iota
 	// conflictRuleRebase means that the write is rebased, provided that the newer version belongs to the same run.
 	conflictRuleRebase

@@ -172,12 +172,12 @@ type observedDeployer struct {
 func (d *observedDeployer) add(mgr ctrl.Manager) error {
 	return deployerlib.Add(logr.Discard(), mgr, nil, deployerlib.DeployerArgs{
 		Name: "bench.deployerkit.dev", Type: itemType, Registerer: prometheus.NewRegistry(),
-		Deployer: mock.New(extension.ReconcileExtensionHookSetup{Hook: d.record, HookTypes: []extension.HookType{extension.StartHook}}),
+		Deployer: mock.New(extension.ReconcileExtensionHookSetup{Hook: d.record, HookTypes: []extension.HookType{extension.AfterResponsibilityCheckHook}}),
 		Options:  controller.Options{MaxConcurrentReconciles: workers},
 	})
 }
 
-// record is called at the beginning of each reconcile.
+// record is called in each reconcile before anything is changed.
 func (d *observedDeployer) record(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	d.reconciles.Add(1)
 	if di.DeletionTimestamp == nil || di.Status.JobID == di.Status.JobIDFinished {
