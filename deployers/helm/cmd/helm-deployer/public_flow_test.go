@@ -119,8 +119,10 @@ var _ = Describe("Public charts", func() {
 			names = append([]string{one.name}, names...)
 		}
 		By("uninstalling " + strings.Join(names, ", "))
-		for _, name := range names { // the API server may take minutes to delete definitions
-			Expect(w.Delete(ctx, w.key(name))).To(Succeed(), name)
+		deletion, cancel := context.WithTimeout(ctx, 5*patience) // the API server may take minutes to delete definitions
+		defer cancel()
+		for _, name := range names {
+			Expect(w.Delete(deletion, w.key(name))).To(Succeed(), name)
 		}
 		for _, name := range names {
 			Expect(w.history(ctx, name)).To(BeEmpty(), name)
