@@ -22,7 +22,7 @@ type slowLease struct {
 }
 
 func (f *slowLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	defer time.Sleep(f.delay) //nolint:forbidigo // on the clock of a bubble
+	defer pass(f.delay)
 	return f.fakeLease.Update(ctx, record)
 }
 
@@ -49,7 +49,7 @@ type blockedManager struct{ manager.Manager }
 
 func (blockedManager) Start(ctx context.Context) error {
 	<-ctx.Done()
-	time.Sleep(time.Minute) //nolint:forbidigo // on the clock of a bubble
+	pass(time.Minute)
 	return nil
 }
 
@@ -70,7 +70,7 @@ func TestLeaseGuard(t *testing.T) {
 			if took := time.Since(sent); !errors.Is(err, errNotRenewed) || took < l.renewal || took >= l.maxWait-time.Second {
 				t.Errorf("Start(...): got %v after %s", err, took)
 			}
-			time.Sleep(time.Minute) //nolint:forbidigo // until the manager has stopped
+			pass(time.Minute) // until the manager has stopped
 		})
 	})
 	t.Run("a manager that is stopping ends before its lease expires [Z1]", func(t *testing.T) {
@@ -82,14 +82,14 @@ func TestLeaseGuard(t *testing.T) {
 			if err := <-done; !errors.Is(err, errNotRenewed) || time.Since(sent) >= l.maxWait-time.Second {
 				t.Errorf("Start(...): got %v after %s", err, time.Since(sent))
 			}
-			time.Sleep(time.Minute) //nolint:forbidigo // until the manager has stopped
+			pass(time.Minute) // until the manager has stopped
 		})
 	})
 	t.Run("the time of a renewal is when it is sent, not when the attempt began [Z1]", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, lease := newSlowLock(t)
 			record := resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}
-			time.Sleep(9 * time.Second) //nolint:forbidigo // on the clock of a bubble
+			pass(9 * time.Second)
 			if err := l.Update(t.Context(), record); err != nil {
 				t.Fatal(err)
 			}
@@ -104,13 +104,13 @@ func TestLeaseGuard(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := start(ctx, l)
 			for range 10 {
-				time.Sleep(9 * time.Second) //nolint:forbidigo // on the clock of a bubble
+				pass(9 * time.Second)
 				renew(t, l)
 			}
 			l.mu.Lock()
 			l.withoutOne = true
 			l.mu.Unlock()
-			time.Sleep(time.Hour) //nolint:forbidigo // on the clock of a bubble
+			pass(time.Hour)
 			cancel()
 			if err := <-done; err != nil {
 				t.Errorf("Start(...): got %v", err)

@@ -76,7 +76,7 @@ func TestIdleClusters(t *testing.T) {
 			w.setLastUsed(time.Time{})
 			use.begin(w)
 			if w.manager.clusters.close(w.cluster, true) || !w.isOpen() {
-				t.Fatal("closed although somebody needs it")
+				t.Fatal("closed although a run needs it")
 			}
 			use.end(w)
 			w.checkIdle()

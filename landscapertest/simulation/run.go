@@ -119,11 +119,17 @@ func Run(t *testing.T, s Scenario) {
 	t.Logf("seeds: %d", n)
 }
 
+// newWorld returns a world without servers.
+func newWorld(t *testing.T, s *Scenario, p *plan) *World {
+	return &World{
+		t: t, scenario: s, seed: p.seed, plan: p, failed: make(chan struct{}),
+		calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{}, late: map[types.UID]bool{},
+	}
+}
+
 // runSeed runs a scenario once.
 func runSeed(t *testing.T, s *Scenario, p *plan) *World {
-	w := &World{
-		t: t, scenario: s, seed: p.seed, plan: p, calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{}, late: map[types.UID]bool{},
-	}
+	w := newWorld(t, s, p)
 	seedGlobal(p.seed)
 	synctest.Test(t, func(t *testing.T) {
 		if err := w.run(t.Context()); err != nil {

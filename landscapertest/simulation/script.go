@@ -170,10 +170,10 @@ func (w *World) runItems(ctx context.Context) error {
 }
 
 // checkQuiet checks, after all items are deleted, that the deployers send no more writes, apart from the renewal of
-// their lease. It begins a minute after the last fault, because a new leader records an event.
+// their lease and of events.
 func (w *World) checkQuiet(ctx context.Context) error {
 	const settling, quiet = time.Minute, 2 * time.Minute
-	sleepUntil(ctx, settling+max(time.Until(w.start.Add(w.scenario.Faults)), 0))
+	sleepUntil(ctx, settling)
 	before := w.countWrites()
 	sleepUntil(ctx, quiet)
 	if n := w.countWrites() - before; n > 0 {

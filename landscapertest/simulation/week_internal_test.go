@@ -16,7 +16,6 @@ import (
 	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -26,22 +25,27 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// daily is a deployer that reconciles each item once a day. It only counts its calls.
-type daily struct {
+// counting is a deployer that only counts its calls of Reconcile.
+type counting struct {
 	deployerlib.Base
+
 	calls atomic.Int64
 }
 
-func (d *daily) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (d *counting) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	d.calls.Add(1)
 	return nil
 }
 
-func (d *daily) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+func (*counting) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-func (d *daily) ExtensionHooks() extension.ReconcileExtensionHooks {
+// daily is a deployer that reconciles each item once a day.
+type daily struct{ counting }
+
+// ExtensionHooks returns the hook that reconciles the items.
+func (*daily) ExtensionHooks() extension.ReconcileExtensionHooks {
 	hooks := extension.ReconcileExtensionHooks{}
 	hooks.RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(
 		func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
@@ -53,11 +57,9 @@ func (d *daily) ExtensionHooks() extension.ReconcileExtensionHooks {
 // newQuietWorld returns a world with servers, without faults, replicas and a trace.
 func newQuietWorld(t *testing.T) *World {
 	t.Helper()
-	w := &World{
-		t: t, scenario: &Scenario{}, plan: &plan{}, calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{}, late: map[types.UID]bool{},
-		start: time.Now(), failed: make(chan struct{}), calm: true,
-		requests: maxRequests, failure: errors.New("no trace"), // a trace would grow
-	}
+	w := newWorld(t, &Scenario{}, &plan{})
+	w.start, w.calm = time.Now(), true
+	w.requests, w.failure = maxRequests, errors.New("no trace") // a trace would grow
 	if err := w.createServers(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +103,11 @@ func TestWeek(t *testing.T) {
 			w, deployer := newQuietWorld(t), &daily{}
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
-			go func() { ended <- w.runWithoutElection(ctx, deployer) }()
+			go func() { ended <- w.runWithoutElection(ctx, w.newProcess("deployer", false), deployer) }()
 			w.deployAll(t, weekItems)
 			pass := func(days int) (usage, int64) {
 				before := deployer.calls.Load()
-				time.Sleep(time.Duration(days) * 24 * time.Hour) //nolint:forbidigo // on the clock of the bubble
+				w.sleep(time.Duration(days) * 24 * time.Hour)
 				return measure(t), deployer.calls.Load() - before
 			}
 			before, _ := pass(1)
@@ -126,12 +128,44 @@ func TestWeek(t *testing.T) {
 	})
 }
 
-// runWithoutElection runs a deployer in a process without leader election and without faults.
-func (w *World) runWithoutElection(ctx context.Context, d deployerlib.Deployer) error {
+func TestStartWithFinishedItems(t *testing.T) {
+	t.Run("a process that starts with finished items only lists and watches, and calls no deployer [Sc3]", func(t *testing.T) {
+		isolate(t)
+		synctest.Test(t, func(t *testing.T) {
+			w := newQuietWorld(t)
+			run := func(name string, d deployerlib.Deployer, during func()) map[Request]int {
+				ctx, cancel := context.WithCancel(t.Context())
+				p, ended := w.newProcess(name, false), make(chan error, 1)
+				go func() { ended <- w.runWithoutElection(ctx, p, d) }()
+				during()
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				w.sleep(10 * maxFaultDuration)
+				return p.counts
+			}
+			run("first", &counting{}, func() { w.deployAll(t, 50) })
+			d := &counting{}
+			requests := run("second", d, func() { w.sleep(time.Hour) })
+			for request := range requests {
+				if isRead := request.Verb == "list" || request.Verb == "watch"; !isRead && request.Resource != "leases" && !isQuiet(request) {
+					t.Errorf("want only lists and watches, got %s", request)
+				}
+			}
+			if calls := d.calls.Load(); calls > 0 || len(requests) == 0 {
+				t.Errorf("got %d calls of the deployer and %d kinds of requests", calls, len(requests))
+			}
+		})
+	})
+}
+
+// runWithoutElection runs a deployer in a process without leader election.
+func (w *World) runWithoutElection(ctx context.Context, p *Process, d deployerlib.Deployer) error {
 	args := deployerlib.DeployerArgs{Type: "example.com/fake", Deployer: d, Registerer: prometheus.NewRegistry()}
 	args.Options.SkipNameValidation, args.Options.EnableWarmup = new(true), new(false) // see fillCaches
 	mgr, _, err := deployermain.NewManagers(deployermain.Options{
-		Host: w.newProcess("deployer", false).newConfig(w.landscaper), Logger: logr.Discard(), MetricsBindAddress: "0", HealthProbeBindAddress: "0", HistoryBindAddress: "0",
+		Host: p.newConfig(w.landscaper), Logger: logr.Discard(), MetricsBindAddress: "0", HealthProbeBindAddress: "0", HistoryBindAddress: "0",
 		Election: deployermain.Election{Disabled: true, Namespace: namespace},
 	}, &args)
 	if err != nil {

@@ -37,11 +37,12 @@ func BenchmarkScaleHandover(b *testing.B) {
 	for b.Loop() {
 		for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 			f := w.newItems(1)
-			leader, standby := w.newMock("--namespace="+f.namespace), w.newMock("--namespace="+f.namespace)
+			probe := findFreeAddress(b)
+			leader, standby := w.newMock("--namespace="+f.namespace), w.newMock("--namespace="+f.namespace, "--health-probe-bind-address="+probe)
 			w.start(leader)
 			w.runJob(f)
 			w.start(standby)
-			time.Sleep(5 * time.Second) //nolint:forbidigo // until the standby has filled its cache
+			w.waitUntilReady(probe)
 			began := time.Now()
 			if err := leader.Process.Signal(end); err != nil {
 				b.Fatal(err)
@@ -66,15 +67,8 @@ func (w *processBench) runJob(f *itemSet) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		for {
-			di := &lsv1alpha1.DeployItem{}
-			if err := w.client.Get(ctx, item, di); err != nil {
-				w.Fatal(err)
-			}
-			if di.Status.JobIDFinished == job {
-				break
-			}
-			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the interval of a poll
+		if _, err := f.ls.WaitForJob(ctx, item, job); err != nil {
+			w.Fatal(err)
 		}
 	}
 }
