@@ -233,7 +233,7 @@ func (o *Options) newManagerOptions(args *deployerlib.DeployerArgs, reads *readC
 	}
 	shutdown := 2*args.GracePeriod + shutdownReserve // one grace period before a call is cancelled, and one after its cancellation
 	options := manager.Options{
-		Scheme: scheme, Logger: o.Logger,
+		Scheme: scheme, Logger: o.Logger, MapperProvider: newMapper,
 		Cache:                   cache.Options{ByObject: args.Shard.CacheByObject(args.Type), DefaultWatchErrorHandler: reads.failed},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics:                 metricsserver.Options{BindAddress: o.MetricsBindAddress},

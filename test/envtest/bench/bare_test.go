@@ -52,7 +52,7 @@ func (b *bare) begin(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	now := metav1.Now()
 	if err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.ObservedGeneration, s.LastReconcileTime = lsv1alpha1.DeployItemPhases.Init, di.Generation, &now
-		s.Deployer = lsv1alpha1.DeployerInformation{Name: "bare", Identity: "bare", Version: "v0"}
+		s.Deployer = lsv1alpha1.DeployerInformation{Name: mock.Name, Identity: mock.Name, Version: "devel"}
 		s.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: s.TransitionTimes.TriggerTime, InitTime: &now}
 	}); err != nil {
 		return err
