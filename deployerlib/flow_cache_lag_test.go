@@ -16,6 +16,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
@@ -24,6 +25,7 @@ func (w *testEnv) newEngineWithCache(c client.Client, cached func(context.Contex
 	w.t.Helper()
 	engine, err := deployerlib.NewEngine(deployerlib.DeployerArgs{
 		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock, Registerer: prometheus.NewRegistry(),
+		LeaderElection: true,
 	}, deployerlib.Access{Client: c, Warn: w.recordWarning, Items: cached})
 	if err != nil {
 		w.t.Fatal(err)
@@ -95,6 +97,34 @@ func TestItemIsGoneWhileTheCacheLags(t *testing.T) {
 			w.expectCalls()
 		})
 	}
+}
+
+// TestBackgroundRunOfNewLeader checks that a new leader begins a background run only with the newest version of the item.
+// With an older version, the deployer would use an old inventory, and its outcome would replace the newer inventory. The
+// process checks the version only before its first background run of an item.
+func TestBackgroundRunOfNewLeader(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, newItems(withFinishedJob("1", phases.Succeeded), withProviderStatus), withHooks(extension.ShouldReconcileHook))
+	w.setHookResult(extension.ShouldReconcileHook, newHookResult(false, 0), nil)
+	w.fake.QueueAnswers(contract.ActionReconcile, landscapertest.ReturnError(deployerlib.ErrUnchanged), landscapertest.ReturnError(deployerlib.ErrUnchanged))
+	shown := w.getItem()
+	engine := w.newEngineWithCache(w.client, func(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) { return shown, nil })
+	newest := w.updateItem(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"of": "the former leader"} })
+
+	for range 3 {
+		w.clock.Step(time.Minute)
+		engine.RunAttempt(t.Context(), key)
+	}
+	w.expectCalls()
+
+	shown = newest
+	w.popRequests()
+	for range 2 {
+		w.clock.Step(time.Minute)
+		engine.RunAttempt(t.Context(), key)
+	}
+	w.expectCalls(contract.ActionReconcile, contract.ActionReconcile)
+	w.expectRequests("patch")
 }
 
 // TestCheckpointOfRemovedItem checks that Checkpoint stops a call whose item is removed. Otherwise, the objects that the

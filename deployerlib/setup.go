@@ -117,7 +117,9 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 			deletesWithoutContext: ignoresContext || deletesWithoutContext,
 		},
 		caller: &caller{clock: args.Clock, pollInterval: args.PollInterval, telemetry: telemetry, limit: &pace.Limit{}},
-		writer: statuswriter.New(statuswriter.Options{Client: access.client, Live: access.live, Clock: args.Clock, Telemetry: telemetry}),
+		writer: statuswriter.New(statuswriter.Options{
+			Client: access.client, Live: access.live, Clock: args.Clock, Telemetry: telemetry, LeaderElection: args.LeaderElection,
+		}),
 	}
 	r.watchdog = &watchdog{
 		clock: args.Clock, grace: args.GracePeriod, deployer: args.info(),

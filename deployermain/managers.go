@@ -113,8 +113,8 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 //   - send events to the core API group if events of the API group events.k8s.io are forbidden;
 //   - wait for running calls when the process stops.
 //
-// NewManagers sets the defaults of args, and wraps args.CountCalls to count the deployer's calls. The caller still has
-// to set the loggers of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does both.
+// NewManagers sets the defaults of args and args.LeaderElection, and wraps args.CountCalls to count the deployer's
+// calls. The caller still has to set the loggers of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does both.
 //
 // A manager with the defaults of controller-runtime elects no leader, serves metrics on all interfaces, caches every
 // Secret that its client reads, waits at most 30 s for running calls, and logs a warning at each write.
@@ -138,6 +138,7 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 			return nil, nil, fmt.Errorf("leader election: %w", err)
 		}
 		o.Election.applyTo(&options, elected)
+		args.LeaderElection = true
 	}
 	if ls, err = manager.New(o.Landscaper, options); err != nil {
 		return nil, nil, fmt.Errorf("create manager: %w", err)

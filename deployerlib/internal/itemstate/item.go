@@ -213,6 +213,14 @@ func (i *Item) RecordWrite(di *lsv1alpha1.DeployItem) {
 	}
 }
 
+// IsWritten reports whether the API server has confirmed that a version of the item was the newest one, either by a
+// response to a write or by a live read.
+func (i *Item) IsWritten() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.versions.newest != ""
+}
+
 // RecordRemoval records that the item with the given UID no longer exists at the API server.
 func (i *Item) RecordRemoval(uid types.UID) {
 	i.mu.Lock()

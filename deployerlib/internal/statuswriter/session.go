@@ -74,9 +74,8 @@ func (s *Session) isRemoved() bool {
 }
 
 // StoreStart stores the start of a run before any action of the run: first the status, and then the finalizer and the
-// annotations. If another process began the run, there may be nothing to store. In this case, StoreStart sends a write
-// that changes nothing, to check that the item is current. After a conflict, or if the item does not exist any more,
-// StoreStart returns an error.
+// annotations. If there is nothing to store, StoreStart may send a write that changes nothing, to check that the item is
+// current. After a conflict, or if the item does not exist any more, StoreStart returns an error.
 func (s *Session) StoreStart(ctx context.Context, d contract.Decision) error {
 	s.decision = d
 	status := &s.stored.Status
@@ -92,15 +91,24 @@ func (s *Session) StoreStart(ctx context.Context, d contract.Decision) error {
 	if s.isRemoved() {
 		return errRemoved
 	}
-	mine := s.state.MarkOwnRun(s.working)
-	if !wrote && !d.Background && !mine {
+	if mine := s.state.MarkOwnRun(s.working); !wrote && s.mustCheckStored(d, mine) {
 		if err := s.writer.checkStored(ctx, s.stored); err != nil {
 			s.state.ClearOwnRun()
 			return err
 		}
+		s.state.RecordWrite(s.stored)
 	}
 	s.started = true
 	return nil
+}
+
+// mustCheckStored reports whether the item may be out of date, although nothing has to be written before the call: if
+// another process began the run, or if a new leader begins a background run of an item that it has not written yet.
+func (s *Session) mustCheckStored(d contract.Decision, mine bool) bool {
+	if d.Background {
+		return s.writer.options.LeaderElection && !s.state.IsWritten()
+	}
+	return !mine
 }
 
 // hasObsoleteConditions reports whether the item shows conditions that become obsolete when the deployer is called.

@@ -49,6 +49,8 @@ type Options struct {
 	Live      client.Reader // reads from the API server
 	Clock     clock.PassiveClock
 	Telemetry Telemetry
+	// LeaderElection says that another process may have written the items before this process became the leader.
+	LeaderElection bool
 }
 
 // Writer writes deploy items. It is safe for concurrent use.

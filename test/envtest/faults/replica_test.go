@@ -91,7 +91,7 @@ func runReplica(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	args := deployerlib.DeployerArgs{
-		Type: lsv1alpha1.DeployItemType(os.Getenv(replicaTypeEnv)), Deployer: slowDeployer{}, GracePeriod: replicaGrace,
+		Type: lsv1alpha1.DeployItemType(os.Getenv(replicaTypeEnv)), Deployer: slowDeployer{}, GracePeriod: replicaGrace, LeaderElection: true,
 	}
 	args.Options.MaxConcurrentReconciles = 5
 	if err := deployerlib.Add(logr.Discard(), mgr, nil, args); err != nil {

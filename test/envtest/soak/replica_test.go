@@ -126,6 +126,7 @@ func newReplica(cfg *rest.Config, namespace string, lock resourcelock.Interface,
 		return nil, fmt.Errorf("%s: %w", cannotStart, err)
 	}
 	for args := range slices.Values(all) {
+		args.LeaderElection = true
 		if err := deployerlib.Add(log, mgr, nil, args); err != nil {
 			return nil, err
 		}
