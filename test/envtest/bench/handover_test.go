@@ -21,10 +21,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployermain"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
@@ -119,15 +123,16 @@ func (w *processBench) newFinished(n int) *itemSet {
 const deletions = 100
 
 // BenchmarkScaleDeletion measures how long deletions wait behind the reconciles of 10 000 finished items, in which
-// nothing is due: from the request for the deletion job until the deployer begins with it. A change of the Context, to
-// which all items refer, causes the reconciles.
+// nothing is due: from the time at which the process or the API server has the deletion job until the deployer begins
+// with it. The process has the settings of a program. A change of the Context, to which all items refer, causes the
+// reconciles.
 func BenchmarkScaleDeletion(b *testing.B) {
 	w := newProcessBench(b)
 	f := w.newFinished(getSize("SCALE_ITEMS", 10_000))
 	deployer := &observedDeployer{begun: map[string]chan time.Time{}}
-	mgr, err := f.newManager(w.config, itemType, deployer)
-	must(b, err)
 	ctx, stop := context.WithCancel(b.Context())
+	mgr, err := deployer.newManager(ctx, w.config, f.namespace)
+	must(b, err)
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	deployer.waitUntilQuiet()
@@ -157,24 +162,52 @@ func BenchmarkScaleDeletion(b *testing.B) {
 // observedDeployer is the mock deployer with a hook that records when a deletion begins.
 type observedDeployer struct {
 	reconciles atomic.Int64
+	arrived    sync.Map // by name of the item: when its deletion job arrived in the cache
 
 	mu    sync.Mutex
 	begun map[string]chan time.Time // by name of the item
 }
 
-// add adds the mock deployer to a manager.
-func (d *observedDeployer) add(mgr ctrl.Manager) error {
-	return deployerlib.Add(logr.Discard(), mgr, nil, deployerlib.DeployerArgs{
+// newManager returns the manager of a program with the deployer.
+func (d *observedDeployer) newManager(ctx context.Context, cfg *rest.Config, namespace string) (ctrl.Manager, error) {
+	args := deployerlib.DeployerArgs{
 		Name: "bench.deployerkit.dev", Type: itemType, Registerer: prometheus.NewRegistry(),
 		Deployer: mock.New(extension.ReconcileExtensionHookSetup{Hook: d.record, HookTypes: []extension.HookType{extension.AfterResponsibilityCheckHook}}),
-		Options:  controller.Options{MaxConcurrentReconciles: workers},
-	})
+		Options:  controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: new(true)},
+	}
+	mgr, _, err := deployermain.NewManagers(deployermain.Options{
+		Host: cfg, Namespace: namespace, Logger: logr.Discard(), MetricsBindAddress: "0", HealthProbeBindAddress: "0", HistoryBindAddress: "0",
+		Election: deployermain.Election{Disabled: true},
+	}, &args)
+	if err != nil {
+		return nil, err
+	}
+	items, err := mgr.GetCache().GetInformer(ctx, &lsv1alpha1.DeployItem{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := items.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: d.recordArrival}); err != nil {
+		return nil, err
+	}
+	return mgr, deployerlib.Add(logr.Discard(), mgr, nil, args)
+}
+
+// recordArrival records when the cache receives an item whose deletion has yet to begin.
+func (d *observedDeployer) recordArrival(_, obj any) {
+	if di, ok := obj.(*lsv1alpha1.DeployItem); ok && isDeletionDue(di) {
+		d.arrived.LoadOrStore(di.Name, time.Now())
+	}
+}
+
+// isDeletionDue reports whether Landscaper has requested the deletion job of an item, and the job has not ended.
+func isDeletionDue(di *lsv1alpha1.DeployItem) bool {
+	return di.DeletionTimestamp != nil && di.Status.JobID != di.Status.JobIDFinished
 }
 
 // record is called in each reconcile before anything is changed.
 func (d *observedDeployer) record(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	d.reconciles.Add(1)
-	if di.DeletionTimestamp == nil || di.Status.JobID == di.Status.JobIDFinished {
+	if !isDeletionDue(di) {
 		return nil, nil
 	}
 	select {
@@ -201,20 +234,26 @@ func (d *observedDeployer) waitUntilQuiet() {
 	}
 }
 
-// deleteItems requests the deletion jobs of items, four at a time, and returns how long each of them waited.
+// deleteItems requests the deletion jobs of items, four at a time, and returns how long each of them waited: since the
+// API server has confirmed the request, or since the item has arrived in the cache if that was earlier.
 func (d *observedDeployer) deleteItems(ctx context.Context, f *itemSet, items []types.NamespacedName) ([]time.Duration, error) {
 	waits := make([]time.Duration, len(items))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, item := range items {
 		group.Go(func() error {
-			requested := time.Now()
 			if _, err := f.ls.Trigger(ctx, item); err != nil {
 				return err
 			}
+			since := time.Now()
 			select {
 			case begun := <-d.getBegun(item.Name):
-				waits[i] = begun.Sub(requested)
+				if arrived, ok := d.arrived.Load(item.Name); ok {
+					if at, ok := arrived.(time.Time); ok && at.Before(since) {
+						since = at
+					}
+				}
+				waits[i] = begun.Sub(since)
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
