@@ -71,8 +71,8 @@ func TestRecord(t *testing.T) {
 	if got := len(h.GetVersions("late")); got != 3 {
 		t.Errorf("Versions(late): got %d, want 3: created, changed, deleted", got)
 	}
-	if got := h.GetVersions("nobody"); got != nil {
-		t.Errorf("Versions(nobody): got %v, want none", got)
+	if got := h.GetVersions("missing"); got != nil {
+		t.Errorf("Versions(missing): got %v, want none", got)
 	}
 	want := []string{
 		`one-write: ns/a@` + di.ResourceVersion + `: phase "Succeeded" was written without jobIDFinished`,

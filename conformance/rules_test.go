@@ -38,7 +38,7 @@ func TestRules(t *testing.T) {
 		"observed-generation": {func(di item) { di.Status.ObservedGeneration = 3 }, "observedGeneration changed from 2 to 3, and the generation is 2"},
 		"known-phases":        {func(di item) { di.Status.Phase = "Completing" }, `phase "Completing"`},
 		"deprecated":          {func(di item) { di.Status.DeployerPhase = new("Init") }, "deployItemPhase is set"},
-		"spec-untouched":      {func(di item) { di.ManagedFields[0].Manager = "somebody" }, `field manager "somebody" wrote the spec`},
+		"spec-untouched":      {func(di item) { di.ManagedFields[0].Manager = "another-client" }, `field manager "another-client" wrote the spec`},
 		"finalizer":           {func(di item) { di.Finalizers = nil }, `the phase is "Progressing", but the item lacks the finalizer`},
 		"says-who":            {func(di item) { di.Status.LastReconcileTime = nil }, `the phase is "Progressing", lastReconcileTime is <nil>`},
 	} {

@@ -140,7 +140,7 @@ var _ = Describe("Control plane with controllers", Ordered, func() {
 		config, err := clientcmd.BuildConfigFromFlags("", path)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newClient(config).List(ctx, &corev1.SecretList{})).To(Succeed())
-		user, err := cp.AddUser("nobody")
+		user, err := cp.AddUser("user-without-rights")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apierrors.IsForbidden(newClient(user).List(ctx, &corev1.SecretList{}))).To(BeTrue())
 	})

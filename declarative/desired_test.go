@@ -429,7 +429,7 @@ func TestLabels(t *testing.T) {
 	}
 	got, err = toDesired(t, Options{}, child(""))
 	if err != nil || len(got[0].Object.GetLabels()) > 0 {
-		t.Errorf("[Rx5] labels nobody asked for: %v, %v", got, err)
+		t.Errorf("[Rx5] labels that were not requested: %v, %v", got, err)
 	}
 }
 

@@ -258,7 +258,7 @@ func waitForTimer(t *testing.T, c *testingclock.FakeClock) {
 		select {
 		case <-ticker.C:
 		case <-t.Context().Done():
-			t.Fatal("nobody waits for the clock")
+			t.Fatal("no goroutine waits for the clock")
 		}
 	}
 }

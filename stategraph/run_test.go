@@ -83,7 +83,7 @@ func TestEmptyListOfListeners(t *testing.T) {
 	spec := ExternalSpec{Reconcile: func(context.Context) error { return nil }, Ready: unready, Listeners: []Listener{}}
 	t.Run("an empty list of listeners counts as no listener [Y11]", func(t *testing.T) {
 		if _, err := NewBuilder().Add("a", External(spec)).Build(); err == nil {
-			t.Error("nobody would look at it again")
+			t.Error("no run would check it again")
 		}
 	})
 }

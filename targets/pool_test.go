@@ -163,7 +163,7 @@ func TestPoolDoesNotRotateSharedClients(t *testing.T) {
 		t.Fatal("target b got the credentials of target a")
 	}
 	if getClient(t, p, newResolvedTarget("b", api.newContent(t, "new"))) != moved || !isDone(shared) {
-		t.Error("the last target did not follow, or the client that nobody uses goes on")
+		t.Error("the last target did not follow, or the unused client goes on")
 	}
 	t.Run("creates another client for another server", func(t *testing.T) {
 		api.accept("only")

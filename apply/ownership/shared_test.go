@@ -39,7 +39,7 @@ func TestListOwners(t *testing.T) {
 		return obj
 	}
 	broken := stamped(true)
-	broken.SetAnnotations(map[string]string{second.GetOwnerAnnotationKey(): "what/is/this/here", "deployerkit.dev/owner-": "nobody"})
+	broken.SetAnnotations(map[string]string{second.GetOwnerAnnotationKey(): "what/is/this/here", "deployerkit.dev/owner-": "unknown"})
 	for name, tc := range map[string]struct {
 		reason string
 		obj    *unstructured.Unstructured

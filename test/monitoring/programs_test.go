@@ -230,5 +230,5 @@ func (s *scene) setColor(di *lsv1alpha1.DeployItem, color string) {
 	s.t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: di.Namespace, Name: di.Name}}
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"color":%q}}`, color))
-	must(s.t, client.IgnoreNotFound(s.client.Patch(s.t.Context(), object, patch, client.FieldOwner("somebody"))))
+	must(s.t, client.IgnoreNotFound(s.client.Patch(s.t.Context(), object, patch, client.FieldOwner("another-client"))))
 }

@@ -39,7 +39,7 @@ var causes = map[string]func(s *scene) (act func(i int)){
 		must(s.t, s.client.Create(s.t.Context(), &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "held"},
 			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: new("nobody"), LeaseDurationSeconds: new(int32(3600)), RenewTime: &metav1.MicroTime{Time: time.Now()}, AcquireTime: &metav1.MicroTime{Time: time.Now()},
+				HolderIdentity: new("ended-process"), LeaseDurationSeconds: new(int32(3600)), RenewTime: &metav1.MicroTime{Time: time.Now()}, AcquireTime: &metav1.MicroTime{Time: time.Now()},
 			},
 		}))
 		s.start(mockProgram, "--leader-election-id=held", "--leader-election-namespace="+s.namespace)

@@ -64,7 +64,7 @@ func TestErrorsReachTheStatus(t *testing.T) {
 	}{
 		"an error of Validate [R9, R24, R44]":         {"ACME", `spec.config.customer: "ACME" is not a customer`, true},
 		"an error of SyncChildren [R24, R44]":         {"broken-1", "the licence service answers 503", false},
-		"an error of an unknown customer [R24]":       {"nobody-1", `spec.config.customer: the licence service does not know "nobody-1"`, true},
+		"an error of an unknown customer [R24]":       {"unknown-1", `spec.config.customer: the licence service does not know "unknown-1"`, true},
 		"an error of a customer that is a path [R24]": {"../acme-12", "is not a customer", true},
 	} {
 		t.Run(name, func(t *testing.T) {

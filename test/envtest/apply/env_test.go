@@ -196,7 +196,7 @@ func (w *env) manifest(apiVersion, kind, name string, body map[string]any) apply
 func (w *env) createForeign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	obj := w.configMap(name, pairs...).Object
-	Expect(direct.Create(ctx, obj, client.FieldOwner("somebody"))).To(Succeed())
+	Expect(direct.Create(ctx, obj, client.FieldOwner("another-client"))).To(Succeed())
 	return obj
 }
 

@@ -140,7 +140,7 @@ var _ = Describe("Ownership", func() {
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		cm := w.get(ctx, "a")
 		cm.Data["more"] = "theirs"
-		Expect(direct.Update(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(direct.Update(ctx, cm, client.FieldOwner("another-client"))).To(Succeed())
 		w.stored.Entries[0].UID, w.stored.Entries[0].Hash, w.stored.Entries[0].Fingerprint = "", "", ""
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2", "more": "theirs"}))
@@ -155,7 +155,7 @@ var _ = Describe("Ownership", func() {
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "1"))
 		cm := w.get(ctx, "b")
 		cm.Data["key"] = "theirs"
-		Expect(direct.Update(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(direct.Update(ctx, cm, client.FieldOwner("another-client"))).To(Succeed())
 		for i := range w.stored.Entries {
 			if e := &w.stored.Entries[i]; e.Name == "b" {
 				e.UID, e.Hash, e.Fingerprint = "", "", ""
@@ -212,12 +212,12 @@ var _ = Describe("Ownership", func() {
 	It("refuses an object that Landscaper's own deployer labelled with another item, and names this item", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		obj := w.configMap("a", "key", "theirs").Object
-		obj.SetLabels(map[string]string{landscaperLabel: "somebody"})
+		obj.SetLabels(map[string]string{landscaperLabel: "another-landscaper"})
 		Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
 		before := w.get(ctx, "a")
 		for _, value := range []string{"value", "theirs"} {
 			_, err := w.try(ctx, w.configMap("a", "key", value))
-			Expect(err).To(MatchError(ContainSubstring(`"somebody"`)))
+			Expect(err).To(MatchError(ContainSubstring(`"another-landscaper"`)))
 			after := w.get(ctx, "a")
 			Expect(after.Labels).To(Equal(before.Labels))
 			Expect(after.Annotations).To(Equal(before.Annotations))

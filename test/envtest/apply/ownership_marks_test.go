@@ -51,7 +51,7 @@ var _ = Describe("Inventories that name objects of other owners", func() {
 			w.newOtherItem().apply(ctx, w.configMap("theirs", "key", "value"))
 			w.createForeign(ctx, "nobodys", "key", "value")
 			landscapers := w.configMap("landscapers", "key", "value").Object
-			landscapers.SetLabels(map[string]string{landscaperLabel: "somebody"})
+			landscapers.SetLabels(map[string]string{landscaperLabel: "another-landscaper"})
 			Expect(direct.Create(ctx, landscapers, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
 			for _, name := range []string{"theirs", "nobodys", "landscapers"} {
 				before := w.get(ctx, name)
@@ -100,7 +100,7 @@ var _ = Describe("Inventories that name objects of other owners", func() {
 		It("does not replace an object of another owner that a manifest names too; strategy "+string(strategy)+" [F9]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}, Immutable: new(true)}
-			Expect(direct.Create(ctx, before, client.FieldOwner("somebody"))).To(Succeed())
+			Expect(direct.Create(ctx, before, client.FieldOwner("another-client"))).To(Succeed())
 			w.storeForgedInventory(before.UID, "a", func(*apply.Entry) {})
 			w.options.Recreate = true
 			desired := w.configMap("a", "key", "ours")

@@ -36,7 +36,7 @@ func handleNote(_ context.Context, req *declarative.SyncRequest) (*declarative.S
 	case now.GetString("data", "text") != config.Text || now.GetString("metadata", "name") == "":
 		response.Wait("the ConfigMap is not there yet")
 	case config.Mode == "asking" && now.GetString("data", "ready") != "true":
-		response.Wait("nobody has said yet that it is ready")
+		response.Wait("the ConfigMap does not say yet that it is ready")
 	}
 	return response.Build()
 }

@@ -88,7 +88,7 @@ func newSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 // checkAnswered returns the readiness of the settings: settings with the mode "asking" are ready when they contain an
 // answer.
 func checkAnswered(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
-	return stategraph.ReadyIf(cm.Data["mode"] != "asking" || cm.Data["ready"] == "true", "nobody has said yet that it is ready"), nil
+	return stategraph.ReadyIf(cm.Data["mode"] != "asking" || cm.Data["ready"] == "true", "the ConfigMap does not say yet that it is ready"), nil
 }
 
 func newPage(ctx context.Context) (*corev1.ConfigMap, error) { return mapOf(ctx, "-page") }

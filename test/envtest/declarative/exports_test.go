@@ -47,7 +47,7 @@ var _ = Describe("Exports of a handler", func() {
 			b := declarative.NewBuilder(nil)
 			switch value := *host.Load(); value {
 			case "first":
-				return b.AddExport("host", value).Wait("somebody").ResyncAfter(100 * time.Millisecond).Build()
+				return b.AddExport("host", value).Wait("a peer").ResyncAfter(100 * time.Millisecond).Build()
 			case "":
 				response, err := b.Build()
 				response.Exports = map[string]any{}

@@ -77,7 +77,7 @@ func describeLifecycle(revision contract.Revision, crds func() []*apiextv1.Custo
 
 	It("fails an item that no deployer picks up", func(ctx SpecContext) {
 		key := keyOf("orphan")
-		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, "example.com/nobody", config))).To(Succeed())
+		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, "example.com/other", config))).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(ls.ApplyTimeouts(ctx, key.Namespace)).To(Succeed())
 			di, err := ls.Get(ctx, key)

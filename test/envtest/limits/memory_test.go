@@ -121,7 +121,7 @@ var _ = Describe("Memory of a deployer", func() {
 		w := newEnv(GinkgoTB(), cp)
 		w.finished(n)
 		own := w.measureItemMemory(n)
-		w.Type = "example.org/nobody"
+		w.Type = "example.org/other"
 		foreign := w.measureItemMemory(n)
 		AddReportEntry("memory", fmt.Sprintf("%d bytes for an item of its own, %d for one of others", own, foreign))
 		Expect(own).To(BeNumerically("<", 32<<10))
@@ -161,7 +161,7 @@ func BenchmarkLimitsItems(b *testing.B) {
 	for b.Loop() {
 		w.finished(manyItems)
 		b.ReportMetric(float64(w.measureItemMemory(manyItems)), "B/item")
-		w.Type = "example.org/nobody"
+		w.Type = "example.org/other"
 		b.ReportMetric(float64(w.measureItemMemory(manyItems)), "B/foreign-item")
 	}
 }

@@ -81,7 +81,7 @@ func (w *env) remove(ctx context.Context, name string) {
 func (w *env) createUnownedConfigMap(ctx context.Context, name string, data map[string]string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Data: data}
-	Expect(w.Client.Create(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
+	Expect(w.Client.Create(ctx, cm, client.FieldOwner("another-client"))).To(Succeed())
 }
 
 // addFinalizer adds a finalizer to a ConfigMap. The method `removeFinalizer` removes the finalizer.

@@ -75,7 +75,7 @@ var _ = Describe("Lost inventory", func() {
 					It(fmt.Sprintf("releases a %s that existed before the item when the item is deleted, %s [F29, F37]", of, map[bool]string{false: "at once", true: "after another run"}[job]), func(ctx SpecContext) {
 						w := newEnv(ctx, revision).start()
 						theirs, manifest := w.newExistingObject(of)
-						Expect(w.Client.Create(ctx, theirs, client.FieldOwner("somebody"))).To(Succeed())
+						Expect(w.Client.Create(ctx, theirs, client.FieldOwner("another-client"))).To(Succeed())
 						manifests := config(map[string]any{"readinessChecks": map[string]any{"disableDefault": true}}, manifest)
 						w.CreateAndRun(ctx, "item", manifests)
 						w.removeInventory(ctx, "item")

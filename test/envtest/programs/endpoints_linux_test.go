@@ -26,7 +26,7 @@ var _ = Describe("Endpoints of a deployer", func() {
 
 		for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address=", "--history-bind-address="} {
 			address := findFreeAddress()
-			session := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=nobody", "--history-bind-address=0", flag+address)
+			session := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=missing", "--history-bind-address=0", flag+address)
 			Eventually(listListeningPorts, patience).WithArguments(session.Command.Process.Pid).Should(ConsistOf(parsePort(address)), flag)
 			Consistently(listListeningPorts).WithArguments(session.Command.Process.Pid).Should(ConsistOf(parsePort(address)), flag)
 		}

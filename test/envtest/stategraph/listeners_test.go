@@ -83,7 +83,7 @@ var _ = Describe("Listeners", func() {
 		one, two := probe.getCount("one"), probe.getCount("two")
 		send(w.Key("one"))
 		Eventually(func() int { return probe.getCount("one") }).WithTimeout(patience).Should(Equal(one + 2))
-		send(w.Key("nobody"))
+		send(w.Key("missing"))
 		Consistently(func() []int { return []int{probe.getCount("one"), probe.getCount("two")} }).WithTimeout(500 * time.Millisecond).Should(Equal([]int{one + 2, two}))
 		send(types.NamespacedName{})
 		Eventually(func() []int { return []int{probe.getCount("one"), probe.getCount("two")} }).WithTimeout(patience).Should(Equal([]int{one + 4, two + 2}))

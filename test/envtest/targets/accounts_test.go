@@ -44,9 +44,9 @@ var _ = Describe("Targets with service accounts", func() {
 	It("a self target without its service account causes an error that names the account", func(ctx SpecContext) {
 		c, cfg := newLandscaperClient(ctx, "missing-deployer", false)
 		p, _ := newPool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
-		_, err := p.Get(ctx, newResolvedTarget("missing", `{"selfConfig":{"serviceAccount":{"name":"nobody"}}}`))
+		_, err := p.Get(ctx, newResolvedTarget("missing", `{"selfConfig":{"serviceAccount":{"name":"absent"}}}`))
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Expect(err).To(MatchError(ContainSubstring("default/nobody")))
+		Expect(err).To(MatchError(ContainSubstring("default/absent")))
 	}, SpecTimeout(5*time.Minute))
 
 	Describe("OIDC", func() {
