@@ -75,6 +75,8 @@ func shareStrings(di *lsv1alpha1.DeployItem) {
 	share(&di.Namespace)
 	share(&di.Spec.Type)
 	share(&di.Spec.Context)
+	shareKeys(di.Labels)
+	shareKeys(di.Annotations)
 	for i := range di.Finalizers {
 		share(&di.Finalizers[i])
 	}
@@ -92,6 +94,18 @@ func shareStrings(di *lsv1alpha1.DeployItem) {
 		share(&c.Status)
 		share(&c.Reason)
 		share(&c.Message)
+	}
+}
+
+// shareKeys shares the keys of a map, and those values that are the same in many items. Sharing a value that only one
+// item contains would take more memory.
+func shareKeys(values map[string]string) {
+	for key, value := range values {
+		if key == lsv1alpha1.DeployerTypeAnnotation || key == lsv1alpha1.DeployerTargetNameAnnotation {
+			share(&value)
+		}
+		share(&key)
+		values[key] = value // replaces the key, too
 	}
 }
 

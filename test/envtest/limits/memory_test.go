@@ -9,6 +9,7 @@ import (
 	"runtime/metrics"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -30,7 +32,8 @@ import (
 const (
 	manyManifests = 5000
 	manyItems     = 10_000
-	configSize    = 1000 // size in bytes of an item's configuration, without its apiVersion, kind and keys
+	// The sizes in bytes of an item's configuration, without its apiVersion, kind and keys.
+	smallConfig, largeConfig = 0, 1000
 )
 
 // readHeapSize returns the size of the heap after a garbage collection.
@@ -68,8 +71,8 @@ func recordMaxHeapSize(ctx context.Context) (stop func() int64) {
 	}
 }
 
-// finished creates n items whose jobs have finished, so that a deployer only stores them in its cache.
-func (w *env) finished(n int) {
+// createFinished creates n items whose jobs have finished, so that a deployer only stores them in its cache.
+func (w *env) createFinished(n, configSize int) {
 	w.Helper()
 	group, ctx := errgroup.WithContext(w.Context())
 	group.SetLimit(16)
@@ -88,41 +91,60 @@ func (w *env) finished(n int) {
 	must(w, group.Wait())
 }
 
-// measureItemMemory returns the memory, in bytes per item, that the process releases when the deployer ends.
-func (w *env) measureItemMemory(n int) (perItem int64) {
+// measureMemory returns the memory, in bytes, that the process releases when an idle deployer with n items ends. If the
+// items are of its type, it has reconciled each of them before.
+func (w *env) measureMemory(n int, own bool) int64 {
 	w.Helper()
-	m := w.startMockDeployerWithCache()
+	m, reconciled := w.startMockDeployerWithCache()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	must(w, wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		list := &lsv1alpha1.DeployItemList{}
-		err := m.GetClient().List(ctx, list)
-		return len(list.Items) >= n, err
+		err := m.GetClient().List(ctx, list, client.InNamespace(w.Namespace))
+		return len(list.Items) >= n && (!own || int(reconciled.Load()) >= n), err
 	}))
 	before := readHeapSize()
 	m.Stop()
 	// The test references m until the test ends, so the fields are set to nil to release their memory.
 	m.Manager, m.Registry = nil, nil
-	return (before - readHeapSize()) / int64(n)
+	return before - readHeapSize()
 }
 
-// startMockDeployerWithCache starts a mock deployer with the cache options of the programs.
-func (w *env) startMockDeployerWithCache() *landscapertest.Manager {
+// measureItemMemory creates n finished items with configurations of a given size. It returns the memory, in bytes per
+// item, that they take in a deployer of their type and in a deployer of another type.
+func (w *env) measureItemMemory(n, configSize int) (own, foreign int64) {
 	w.Helper()
-	w.Start(mock.Args(nil), landscapertest.WithOptions(func(o *ctrl.Options) {
+	kind := w.Type
+	empty := w.measureMemory(0, true)
+	w.createFinished(n, configSize)
+	own = w.measureMemory(n, true)
+	w.Type = "example.org/other"
+	foreign = w.measureMemory(n, false)
+	w.Type = kind
+	return (own - empty) / int64(n), (foreign - empty) / int64(n)
+}
+
+// startMockDeployerWithCache starts a mock deployer with the cache options of the programs. The counter counts the ends
+// of its reconciles.
+func (w *env) startMockDeployerWithCache() (*landscapertest.Manager, *atomic.Int64) {
+	w.Helper()
+	reconciled := &atomic.Int64{}
+	args := mock.Args(nil)
+	args.Observe = func(s deployerlib.Step) {
+		if s.Kind == deployerlib.StepPhase && s.Outcome != "proceed" {
+			reconciled.Add(1)
+		}
+	}
+	w.Start(args, landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache.ByObject = deployerlib.CacheByObject(w.Type)
 	}))
-	return w.Manager
+	return w.Manager, reconciled
 }
 
 var _ = Describe("Memory of a deployer", func() {
 	It("stays small for each item, and almost zero for items of other deployers", func() {
-		const n = 400
 		w := newEnv(GinkgoTB(), cp)
-		w.finished(n)
-		own := w.measureItemMemory(n)
-		w.Type = "example.org/other"
-		foreign := w.measureItemMemory(n)
+		own, foreign := w.measureItemMemory(400, largeConfig)
 		AddReportEntry("memory", fmt.Sprintf("%d bytes for an item of its own, %d for one of others", own, foreign))
 		Expect(own).To(BeNumerically("<", 32<<10))
 		Expect(foreign).To(BeNumerically("<", 16<<10))
@@ -154,15 +176,18 @@ func BenchmarkLimitsManifests(b *testing.B) {
 	runtime.KeepAlive(m)
 }
 
-// BenchmarkLimitsItems measures the memory of 10 000 items in an idle deployer, first for items of its own type and
-// then for items of another type.
+// BenchmarkLimitsItems measures the memory of 10 000 finished items in an idle deployer of their type and in one of
+// another type, for a small and a large configuration.
 func BenchmarkLimitsItems(b *testing.B) {
-	w := newBenchmarkEnv(b)
-	for b.Loop() {
-		w.finished(manyItems)
-		b.ReportMetric(float64(w.measureItemMemory(manyItems)), "B/item")
-		w.Type = "example.org/other"
-		b.ReportMetric(float64(w.measureItemMemory(manyItems)), "B/foreign-item")
+	for name, size := range map[string]int{"small configuration": smallConfig, "configuration of 1 KB": largeConfig} {
+		b.Run(name, func(b *testing.B) {
+			w := newBenchmarkEnv(b)
+			for b.Loop() {
+				own, foreign := w.measureItemMemory(manyItems, size)
+				b.ReportMetric(float64(own), "B/item")
+				b.ReportMetric(float64(foreign), "B/foreign-item")
+			}
+		})
 	}
 }
 
