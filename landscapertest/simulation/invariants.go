@@ -91,6 +91,8 @@ func (w *World) checkItemWrite(change Write) error {
 	w.stored = slices.DeleteFunc(slices.Clone(w.stored), func(di *lsv1alpha1.DeployItem) bool { return di.UID == before.UID })
 	if change.After != nil {
 		w.stored = append(w.stored, after)
+	} else {
+		w.deleted++
 	}
 	if p := change.Request.process; p.faulty {
 		if err := checkLease(change.Request, history); err != nil {
@@ -145,10 +147,20 @@ func checkLease(r Request, history *itemHistory) error {
 	return nil
 }
 
-// isLate reports whether a replica sent the request while it held the lease, and another process has got the lease since.
+// isLate reports whether a request of a replica is late, as Write.Late describes.
 func (w *World) isLate(r Request) bool {
 	p := r.process
-	return p.faulty && r.holder == p && (p.elected < w.elections || w.holder != nil && w.holder != p)
+	if !p.faulty || r.holder != p {
+		return false
+	}
+	select {
+	case <-r.gaveUp:
+		if r.deleted < w.deleted {
+			return true
+		}
+	default:
+	}
+	return p.elected < w.elections || w.holder != nil && w.holder != p
 }
 
 // checkTargetWrite checks that a replica sends writes to targets only while it holds the lease, and records whether the

@@ -43,8 +43,10 @@ type Request struct {
 	// Nth is the number of this request among the requests with the same values of the other fields, from 1.
 	Nth int
 
-	process *Process // the client
-	holder  *Process // the holder of the lease when the request was sent
+	process *Process        // the client
+	holder  *Process        // the holder of the lease when the request was sent
+	gaveUp  <-chan struct{} // closed when the client no longer waits for the response
+	deleted int             // the number of items that had been deleted when the request was sent
 }
 
 // String describes the request in one line.
@@ -72,8 +74,9 @@ type Write struct {
 	Target string
 	// ByReplica is true if a deployer made the change.
 	ByReplica bool
-	// Late is true if a deployer sent the request while it held the lease, and another process has got the lease since. No
-	// deployer can prevent this, because a network can deliver a request at any time.
+	// Late is true if a deployer sent the request while it held the lease, and another process has got the lease since, or
+	// if the deployer gave up the request, and an item has been deleted since. No deployer can prevent this, because a
+	// network can deliver a request at any time.
 	Late bool
 	// Version is the resource version of the change.
 	Version int64

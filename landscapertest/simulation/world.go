@@ -48,6 +48,7 @@ type World struct {
 	restarts  int
 	writes    int
 	elections int
+	deleted   int // items
 	calls     calls
 	holder    *Process // the holder of the lease
 	items     map[types.UID]*itemHistory
