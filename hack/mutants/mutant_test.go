@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,9 +33,13 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		pkg, _, _ := strings.Cut(m.name, "-")
 		counts[pkg]++
-		for _, tested := range m.listPackages() {
-			if found, err := filepath.Glob(filepath.Join(root, tested, "*_test.go")); err != nil || len(found) == 0 {
-				t.Errorf("%s: no tests in %s: %v", m.name, tested, err)
+		tests, err := m.readTests(root)
+		if err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
+		for _, pattern := range m.listPatterns() {
+			if !regexp.MustCompile(pattern).MatchString(tests) {
+				t.Errorf("%s: no test matches %s", m.name, pattern)
 			}
 		}
 		if n := m.size(); n > 16 {
@@ -54,6 +60,48 @@ func TestMutants(t *testing.T) {
 			t.Errorf("%d mutants of %s, want 8", counts[pkg], pkg)
 		}
 	}
+}
+
+// readTests returns the contents of the tests of the packages. It returns an error if a package has no tests.
+func (m mutant) readTests(root string) (string, error) {
+	var all strings.Builder
+	for _, tested := range m.listPackages() {
+		files, err := filepath.Glob(filepath.Join(root, tested, "*_test.go"))
+		if err != nil || len(files) == 0 {
+			return "", fmt.Errorf("no tests in %s: %w", tested, err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file) //nolint:gosec // ours
+			if err != nil {
+				return "", err
+			}
+			all.Write(data)
+		}
+	}
+	return all.String(), nil
+}
+
+// listPatterns returns regular expressions of which each must match the text of a test: the functions that the flag -run
+// selects, and the specs that the flag -ginkgo.focus selects.
+func (m mutant) listPatterns() []string {
+	var patterns []string
+	for i, flag := range m.tests[:max(len(m.tests)-1, 0)] {
+		for _, name := range strings.Split(m.tests[i+1], "|") {
+			switch flag {
+			case "-run":
+				name, _, _ = strings.Cut(name, "/")
+				patterns = append(patterns, `func `+strings.TrimPrefix(strings.TrimSuffix(name, "$"), "^"))
+			case "-ginkgo.focus": // some of its words may be from containers and tables
+				words := strings.Fields(name)
+				var parts []string
+				for n := 3; n <= len(words); n++ {
+					parts = append(parts, strings.Join(words[n-3:n], " "))
+				}
+				patterns = append(patterns, strings.Join(append(parts, name), "|"))
+			}
+		}
+	}
+	return patterns
 }
 
 // size returns the number of lines that a mutant removes or adds.

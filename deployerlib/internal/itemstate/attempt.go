@@ -62,10 +62,10 @@ func (a *Attempt) Complete(d Digest, current bool, schedule Schedule) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	if !current {
-		d = Digest{}
+		d = 0
 	}
 	a.item.inflight, a.item.versions.changedByOther = nil, !current
-	a.item.gate.digest, a.item.gate.expected, a.item.gate.schedule = d, nil, schedule
+	a.item.gate.digest, a.item.gate.expected, a.item.gate.schedule = d, nil, schedule.toStored()
 }
 
 // CompleteWithoutRead records the end of an attempt that did not read the item. If the parameter `earliest` is zero,
@@ -74,8 +74,8 @@ func (a *Attempt) Complete(d Digest, current bool, schedule Schedule) {
 func (a *Attempt) CompleteWithoutRead(earliest time.Time) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
-	a.item.inflight, a.item.gate.schedule = nil, Schedule{TriggersNotBefore: earliest}
-	if !earliest.IsZero() && a.item.lastWait.valid {
+	a.item.inflight, a.item.gate.schedule = nil, Schedule{TriggersNotBefore: earliest}.toStored()
+	if !earliest.IsZero() && a.item.lastWait != 0 {
 		a.item.gate.digest = a.item.lastWait
 	}
 }
@@ -85,7 +85,7 @@ func (a *Attempt) CompleteWithoutRead(earliest time.Time) {
 func (a *Attempt) GetEarliestStart() time.Time {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
-	return a.item.gate.schedule.TriggersNotBefore
+	return a.item.gate.schedule.triggersNotBefore.toTime()
 }
 
 // Cancel cancels the attempt.

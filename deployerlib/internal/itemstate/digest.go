@@ -12,11 +12,8 @@ import (
 // Digest covers the parts of an item whose change leads to a reconcile: the metadata without resourceVersion and
 // managedFields, the generation, the phase and the job IDs. It does not cover the progress that the library writes
 // (errors, conditions, provider status). If it covered this progress, each write of an error would immediately lead to
-// another attempt.
-type Digest struct {
-	hash  uint64
-	valid bool
-}
+// another attempt. The zero value is the digest of no item.
+type Digest uint64
 
 var digestSeed = maphash.MakeSeed()
 
@@ -38,7 +35,7 @@ func ComputeDigest(di *lsv1alpha1.DeployItem) Digest {
 	for _, owner := range di.OwnerReferences {
 		put(string(owner.UID))
 	}
-	return Digest{hash: h.Sum64() ^ hashMap("labels", di.Labels) ^ hashMap("annotations", di.Annotations), valid: true}
+	return Digest(max(h.Sum64()^hashMap("labels", di.Labels)^hashMap("annotations", di.Annotations), 1))
 }
 
 // hashMap hashes a map independently of its order.

@@ -13,7 +13,7 @@ import (
 type gate struct {
 	digest    Digest   // the digest of the item after the last attempt, including the writes of that attempt
 	expected  []Digest // the digests that result from the writes in flight
-	schedule  Schedule
+	schedule  storedSchedule
 	triggered bool // a reconcile was requested; the gate opens at schedule.TriggersNotBefore
 	open      bool // the next queue entry leads to a reconcile
 }
@@ -30,6 +30,14 @@ type Schedule struct {
 	ChangesNotBefore time.Time
 }
 
+// storedSchedule is a Schedule in the memory of an Item.
+type storedSchedule struct{ next, triggersNotBefore, changesNotBefore instant }
+
+// toStored returns the schedule for the memory of an Item.
+func (s Schedule) toStored() storedSchedule {
+	return storedSchedule{toInstant(s.Next), toInstant(s.TriggersNotBefore), toInstant(s.ChangesNotBefore)}
+}
+
 // isKnown reports whether an attempt has already acted on a version with this digest, or whether a write in flight will
 // produce such a version.
 func (g *gate) isKnown(d Digest) bool { return d == g.digest || slices.Contains(g.expected, d) }
@@ -39,9 +47,9 @@ func (g *gate) getDelay(now time.Time) time.Duration {
 	if g.open {
 		return 0
 	}
-	at := g.schedule.Next
-	if at.IsZero() || g.triggered && g.schedule.TriggersNotBefore.Before(at) {
-		at = g.schedule.TriggersNotBefore
+	at, triggersNotBefore := g.schedule.next.toTime(), g.schedule.triggersNotBefore.toTime()
+	if at.IsZero() || g.triggered && triggersNotBefore.Before(at) {
+		at = triggersNotBefore
 	}
 	return max(at.Sub(now), 0)
 }

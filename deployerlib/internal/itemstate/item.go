@@ -35,21 +35,21 @@ type Item struct {
 	versions    versions
 	retries     retries
 	ownRun      uint64 // the ID of the run for which MarkOwnRun was called last, or 0
-	resumed     bool   // Resume of the deployer succeeded for the current object
 	keptPhase   lsv1alpha1.DeployItemPhase
 	unconfirmed Unconfirmed
 	inflight    *Attempt
+	resumed     bool // Resume of the deployer succeeded for the current object
 	quarantined bool // a call ignores its cancellation
 	newestEvent eventVersion
-	requested   time.Time // see Item.GetRequestTime
+	requested   instant // see Item.GetRequestTime
 	progress    Progress
-	handedOut   time.Time // when the run in progress was handed out; zero if there is none
+	handedOut   instant // when the run in progress was handed out; zero if there is none
 }
 
 // eventVersion is the newest version of an item that an event contained, and the time of that event.
 type eventVersion struct {
 	digest Digest
-	at     time.Time
+	at     instant
 }
 
 // RecordEvent records that an event with a version of the item has arrived. Call it before the item is queued.
@@ -58,7 +58,7 @@ func (i *Item) RecordEvent(di *lsv1alpha1.DeployItem, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if d != i.newestEvent.digest {
-		i.newestEvent = eventVersion{d, now}
+		i.newestEvent = eventVersion{d, toInstant(now)}
 	}
 }
 
@@ -70,13 +70,13 @@ func (i *Item) GetRequestTime(di *lsv1alpha1.DeployItem, isNew bool, now time.Ti
 	d := ComputeDigest(di)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if isNew || i.requested.IsZero() {
-		i.requested = now
+	if isNew || i.requested == 0 {
+		i.requested = toInstant(now)
 		if d == i.newestEvent.digest {
 			i.requested = i.newestEvent.at
 		}
 	}
-	return i.requested
+	return i.requested.toTime()
 }
 
 // Observe handles an event and reports whether the item needs a reconcile. The parameter `old` is the previous version
@@ -155,13 +155,13 @@ func (i *Item) GetDelay(di *lsv1alpha1.DeployItem, job bool, now time.Time) time
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.lastWait = d
-	lags := i.gate.digest.valid && i.versions.isBehind(di.ResourceVersion)
+	lags := i.gate.digest != 0 && i.versions.isBehind(di.ResourceVersion)
 	if d != i.gate.digest && !lags {
 		i.retries.Retries = Retries{}
 		if job {
 			return 0
 		}
-		return max(i.gate.schedule.ChangesNotBefore.Sub(now), 0)
+		return max(i.gate.schedule.changesNotBefore.toTime().Sub(now), 0)
 	}
 	return i.gate.getDelay(now)
 }
@@ -174,7 +174,7 @@ func (i *Item) CheckRead(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 	defer i.mu.Unlock()
 	reading := i.versions.checkRead(di.UID, di.ResourceVersion, now)
 	if reading == ReadingCurrent && i.uid != di.UID {
-		i.uid, i.resumed, i.retries.Failures, i.retries.firstAbort = di.UID, false, 0, time.Time{}
+		i.uid, i.resumed, i.retries.Failures, i.retries.firstAbort = di.UID, false, 0, 0
 	}
 	return reading
 }
@@ -258,17 +258,17 @@ func (i *Item) ClearOwnRun() {
 func (i *Item) GetAbortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.retries.firstAbort.IsZero() {
-		i.retries.firstAbort = now
+	if i.retries.firstAbort == 0 {
+		i.retries.firstAbort = toInstant(now)
 	}
-	return contract.AbortDeadline(di, i.retries.firstAbort)
+	return contract.AbortDeadline(di, i.retries.firstAbort.toTime())
 }
 
 // ClearAbort records that no abort is requested. The deadline of the next abort will be computed anew.
 func (i *Item) ClearAbort() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.retries.firstAbort = time.Time{}
+	i.retries.firstAbort = 0
 }
 
 // RecordEnd records how an attempt ended and returns the counters.

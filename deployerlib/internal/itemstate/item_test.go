@@ -107,7 +107,7 @@ func TestGetDelay(t *testing.T) {
 		"CacheLags":  {"a version from before the own write must not cut a wait short", func(*Item) {}, newItem("4", "Init"), time.Hour, false},
 		"Changed":    {"a change by another client opens the gate", func(*Item) {}, newItem("6", "Init"), 0, true},
 		"ForeignChange": {"a write onto a change that was not looked at is not known", func(i *Item) {
-			beginAttempt(i).Complete(Digest{hash: 1, valid: true}, false, Schedule{Next: moment.Add(time.Hour)})
+			beginAttempt(i).Complete(1, false, Schedule{Next: moment.Add(time.Hour)})
 		}, newItem("4", "Init"), 0, true},
 		"Triggered":     {"a trigger opens the gate", (*Item).Trigger, newItem("5", "Progressing"), 0, false},
 		"TriggeredLags": {"also while the cache lags behind", (*Item).Trigger, newItem("4", "Init"), 0, false},

@@ -15,8 +15,8 @@ type Retries struct {
 // retries contains the counters of an item and the time of its abort.
 type retries struct {
 	Retries
-	busyUntil  time.Time // the time until which the calls so far would have lasted at a rate of one call per interval
-	firstAbort time.Time // when AbortDeadline was first called for the current abort; zero if no abort is requested
+	busyUntil  instant // the time until which the calls so far would have lasted at a rate of one call per interval
+	firstAbort instant // when AbortDeadline was first called for the current abort; zero if no abort is requested
 }
 
 // jobBurst is the number of calls that triggers may start in quick succession during a job, before the interval between
@@ -27,14 +27,16 @@ const jobBurst = 10
 // call.
 func (r *retries) recordCall(began time.Time, interval time.Duration, background bool) time.Time {
 	if background {
-		r.busyUntil = time.Time{}
+		r.busyUntil = 0
 		return began.Add(interval)
 	}
-	if r.busyUntil.Before(began) {
-		r.busyUntil = began
+	busyUntil := r.busyUntil.toTime()
+	if busyUntil.Before(began) {
+		busyUntil = began
 	}
-	r.busyUntil = r.busyUntil.Add(interval)
-	return r.busyUntil.Add(-(jobBurst - 1) * interval)
+	busyUntil = busyUntil.Add(interval)
+	r.busyUntil = toInstant(busyUntil)
+	return busyUntil.Add(-(jobBurst - 1) * interval)
 }
 
 // AttemptEnd describes how an attempt ended. It is used to update the counters.
@@ -53,7 +55,7 @@ func (r *retries) recordEnd(e AttemptEnd) Retries {
 	case e.Failed:
 		r.Failures++
 	case e.Succeeded:
-		r.Failures, r.firstAbort = 0, time.Time{}
+		r.Failures, r.firstAbort = 0, 0
 	}
 	if e.Immediate {
 		r.Immediate++

@@ -35,11 +35,11 @@ const (
 // versions guards against stale reads of one item.
 type versions struct {
 	newest         string    // newest resourceVersion that a write or a live read of this process has returned
+	removed        types.UID // the UID of an item that no longer exists at the API server, although the cache may still contain it
+	staleSince     instant   // when the cache was first found to lag behind, or was last checked with a live read
+	regressed      instant   // when a live read first returned a version older than the version in `newest`
 	awaited        bool      // a reconcile waits for the event of the version in `newest`
 	changedByOther bool      // another client changed the item, and no reconcile has acted on the change yet
-	removed        types.UID // the UID of an item that no longer exists at the API server, although the cache may still contain it
-	staleSince     time.Time // when the cache was first found to lag behind, or was last checked with a live read
-	regressed      time.Time // when a live read first returned a version older than the version in `newest`
 }
 
 // isBehind reports whether a version is older than v.newest.
@@ -62,12 +62,12 @@ func (v *versions) checkRead(uid types.UID, version string, now time.Time) Readi
 	v.awaited = v.isBehind(version)
 	switch {
 	case !v.awaited:
-		v.staleSince = time.Time{}
+		v.staleSince = 0
 		return ReadingCurrent
-	case v.staleSince.IsZero():
-		v.staleSince = now
-	case now.Sub(v.staleSince) >= maxStaleTime:
-		v.staleSince = now
+	case v.staleSince == 0:
+		v.staleSince = toInstant(now)
+	case now.Sub(v.staleSince.toTime()) >= maxStaleTime:
+		v.staleSince = toInstant(now)
 		return ReadingSuspect
 	}
 	return ReadingStale
@@ -89,12 +89,12 @@ func (v *versions) confirm(version string, others []string, now time.Time) (acce
 	old := v.isBehind(version) || slices.ContainsFunc(others, func(other string) bool { return isOlder(version, other) })
 	switch {
 	case !old:
-		v.regressed = time.Time{}
+		v.regressed = 0
 		v.updateNewest(version)
 		return true, false
-	case v.regressed.IsZero():
-		v.regressed = now
-	case now.Sub(v.regressed) >= maxStaleTime:
+	case v.regressed == 0:
+		v.regressed = toInstant(now)
+	case now.Sub(v.regressed.toTime()) >= maxStaleTime:
 		*v = versions{newest: version, changedByOther: true}
 		return true, true
 	}
