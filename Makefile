@@ -61,9 +61,12 @@ LIST_UNITS = suites=$$($(LIST_GINKGO); $(LIST_OTHERS)); go list ./... | grep -vx
 UNITS ?= $$($(LIST_UNITS))
 # The longest suites begin first, so that none of them is alone at the end.
 LONGEST := $(addprefix ./test/envtest/,moves sets faults limits)
-SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE))")
+SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE) $(PROGRAMS))")
+# The specs of these suites test programs, in which the race detector of the test finds nothing. The same is true for
+# the tests that do not use Ginkgo.
+PROGRAMS := ./test/landscaper/suite ./test/envtest/programs ./controlplane
 OTHERS := $(if $(filter undefined file,$(origin SUITES)),$$($(LIST_OTHERS)))
-# The suites of `make test`. They run without the race detector; the units and all other suites run with it.
+# The suites of `make test`. They run without the race detector; the units and the suites in SUITES run with it.
 CORE := $(addprefix ./test/envtest/,flow mock manifest declarative stategraph patch conformance examples)
 # With the race detector, the simulation runs fewer seeds. It also runs without it.
 SIMULATION := ./landscapertest/simulation
@@ -131,7 +134,8 @@ test-hack: $(GOTESTSUM) ## Run the tests of the tools in hack, which also find m
 test-envtest: $(GOTESTSUM) ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
 	@packages="$(SUITES)"; $(ASSETS); $(LANDSCAPER); result=0; \
 	$(RECORD_TESTS) -race -count=1 -p=3 -timeout=20m $$packages $(GINKGO_REPORT) || result=1; \
-	others="$(OTHERS)"; [[ -z $$others ]] || { $(RECORD_TESTS) -race -count=1 -p=3 -timeout=20m $$others; } || result=1; \
+	others="$(OTHERS)"; [[ -z $$others ]] || { $(RECORD_TESTS) -count=1 -p=3 -timeout=20m $(PROGRAMS) $(GINKGO_REPORT) || result=1; \
+	$(RECORD_TESTS) -count=1 -p=3 -timeout=20m $$others; } || result=1; \
 	exit $$result
 
 # The race detector is for the units only: with it, each suite takes another minute to link. The conformance suite runs
