@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -92,7 +93,7 @@ func (w *World) checkItemWrite(change Write) error {
 	if change.After != nil {
 		w.stored = append(w.stored, after)
 	} else {
-		w.deleted++
+		w.deleted[keyOfItems]++
 	}
 	if p := change.Request.process; p.faulty {
 		if err := checkLease(change.Request, history); err != nil {
@@ -155,12 +156,30 @@ func (w *World) isLate(r Request) bool {
 	}
 	select {
 	case <-r.gaveUp:
-		if r.deleted < w.deleted {
+		if r.deleted < w.countDeletions(r) {
 			return true
 		}
 	default:
 	}
 	return p.elected < w.elections || w.holder != nil && w.holder != p
+}
+
+// keyOfItems is the key in World.deleted for all items.
+const keyOfItems = ""
+
+// getKey returns the key of the object of a request in World.deleted.
+func (r Request) getKey() string {
+	return strings.Join([]string{r.target, r.Group, r.Resource, r.Namespace, r.Name}, "/")
+}
+
+// countDeletions returns how many items have been deleted, and how often a deployer has deleted the object of a request to
+// a target.
+func (w *World) countDeletions(r Request) int {
+	count := w.deleted[keyOfItems]
+	if r.target != "" {
+		count += w.deleted[r.getKey()]
+	}
+	return count
 }
 
 // checkTargetWrite checks that a replica sends writes to targets only while it holds the lease, and records whether the
@@ -172,9 +191,11 @@ func (w *World) checkTargetWrite(change Write) error {
 	if change.Request.holder != change.Request.process {
 		return errWithoutLease
 	}
-	if change.After != nil {
-		w.late[change.After.GetUID()] = change.Late
+	if change.After == nil {
+		w.deleted[change.Request.getKey()]++
+		return nil
 	}
+	w.late[change.After.GetUID()] = change.Late
 	return nil
 }
 

@@ -92,7 +92,10 @@ func (p *Process) number(server *namedServer, req *http.Request) Request {
 	defer p.world.mu.Unlock()
 	p.counts[about]++
 	about.Nth, about.process, about.holder = p.counts[about], p, p.world.holder
-	about.gaveUp, about.deleted = req.Context().Done(), p.world.deleted
+	if server != p.world.landscaper {
+		about.target = server.name
+	}
+	about.gaveUp, about.deleted = req.Context().Done(), p.world.countDeletions(about)
 	return about
 }
 

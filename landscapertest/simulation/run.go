@@ -23,7 +23,7 @@ import (
 
 // These environment variables change which seeds Run runs.
 const (
-	// SeedVariable contains a single seed to run, as a failed test prints it.
+	// SeedVariable contains the first seed to run, as a failed test prints it. By default, no other seed is run then.
 	SeedVariable = "SIMULATION_SEED"
 	// SeedsVariable contains the number of seeds to run.
 	SeedsVariable = "SIMULATION_SEEDS"
@@ -99,7 +99,8 @@ func Run(t *testing.T, s Scenario) {
 			t.Fatalf("%s: %v", SeedVariable, err)
 		}
 		first, n = seed, 1
-	} else if text := os.Getenv(SeedsVariable); text != "" {
+	}
+	if text := os.Getenv(SeedsVariable); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
 			t.Fatalf("%s: %v", SeedsVariable, err)
@@ -123,7 +124,7 @@ func Run(t *testing.T, s Scenario) {
 func newWorld(t *testing.T, s *Scenario, p *plan) *World {
 	return &World{
 		t: t, scenario: s, seed: p.seed, plan: p, failed: make(chan struct{}),
-		calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{}, late: map[types.UID]bool{},
+		calls: calls{}, targets: map[string]*namedServer{}, items: map[types.UID]*itemHistory{}, late: map[types.UID]bool{}, deleted: map[string]int{},
 	}
 }
 

@@ -46,7 +46,8 @@ type Request struct {
 	process *Process        // the client
 	holder  *Process        // the holder of the lease when the request was sent
 	gaveUp  <-chan struct{} // closed when the client no longer waits for the response
-	deleted int             // the number of items that had been deleted when the request was sent
+	target  string          // the name of the target whose server receives the request, or ""
+	deleted int             // the result of World.countDeletions when the request was sent
 }
 
 // String describes the request in one line.
@@ -75,8 +76,8 @@ type Write struct {
 	// ByReplica is true if a deployer made the change.
 	ByReplica bool
 	// Late is true if a deployer sent the request while it held the lease, and another process has got the lease since, or
-	// if the deployer gave up the request, and an item has been deleted since. No deployer can prevent this, because a
-	// network can deliver a request at any time.
+	// if the deployer gave up the request, and an item or the object of the request has been deleted since. No deployer can
+	// prevent this, because a network can deliver a request at any time.
 	Late bool
 	// Version is the resource version of the change.
 	Version int64

@@ -48,11 +48,11 @@ type World struct {
 	restarts  int
 	writes    int
 	elections int
-	deleted   int // items
 	calls     calls
 	holder    *Process // the holder of the lease
 	items     map[types.UID]*itemHistory
 	stored    []*lsv1alpha1.DeployItem
+	deleted   map[string]int     // numbers of deletions by keys of requests; see countDeletions
 	late      map[types.UID]bool // for each object in a target, whether the last write of a deployer was late
 }
 
