@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/internal/object"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -87,4 +88,36 @@ func TestRemovalOfAdoptedObject(t *testing.T) {
 			t.Errorf("%s, gone %t", formatStep(end), end.Facts.Gone)
 		}
 	})
+	created := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		return liveMap("u", testOwner.FieldManager(), func(live *unstructured.Unstructured) {
+			testOwner.Mark(live)
+			change(live)
+		})
+	}
+	for name, tc := range map[string]struct {
+		uid  types.UID // the UID in the inventory
+		live *unstructured.Unstructured
+		want Effect
+	}{
+		"an object that the item created in the place of an adopted object is deleted [F29]": {
+			"former", created(func(*unstructured.Unstructured) {}), EffectDelete,
+		},
+		"an object of another writer in the place of an adopted object is kept [F29]": {"former", newExisting(), EffectMerge},
+		"an object that is marked as adopted is kept, whatever its UID [F29]": {
+			"former", created(func(live *unstructured.Unstructured) {
+				live.SetAnnotations(markAdopted(live).GetAnnotations())
+			}), EffectMerge,
+		},
+		"an adopted object is kept without its mark [F29]":      {"u", created(func(*unstructured.Unstructured) {}), EffectMerge},
+		"an adopted object is kept if its UID is unknown [F29]": {"", created(func(*unstructured.Unstructured) {}), EffectMerge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Facts{Record: object.Record{Entry: newEntry(tc.uid, "")}}
+			f.Adopted = true
+			r := newRules()
+			if s := Remove(r, f).HandleResponse(r, Response{Live: tc.live}); s.Effect != tc.want || s.UID != "u" && s.Effect == EffectDelete {
+				t.Errorf("%s, want %s", formatStep(s), tc.want)
+			}
+		})
+	}
 }

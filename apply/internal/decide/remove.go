@@ -43,6 +43,7 @@ func handleExamining(r *Rules, f Facts) Step {
 	case !r.isOwnMetadata(f.Entry, live):
 		return f.doneForeign()
 	}
+	f.Adopted = f.Adopted && !r.isReplacement(f)
 	f.UID, f.Webhooks = live.GetUID(), nil
 	switch {
 	case r.isShared(f.Ref()):
@@ -51,6 +52,12 @@ func handleExamining(r *Rules, f Facts) Step {
 		return removeMarks(r, f)
 	}
 	return removeOwned(r, f)
+}
+
+// isReplacement reports whether the item has created the object that was read, after the object in the inventory was
+// gone. The process may have ended before the inventory contained the new object.
+func (r *Rules) isReplacement(f Facts) bool {
+	return f.UID != "" && f.UID != f.Live.GetUID() && !isMarkedAdopted(f.Live) && !r.isPreexisting(f.Live)
 }
 
 // hasWebhook reports whether a webhook configuration contains a webhook with one of the given names.
