@@ -62,9 +62,9 @@ UNITS ?= $$($(LIST_UNITS))
 # The longest suites begin first, so that none of them is alone at the end.
 LONGEST := $(addprefix ./test/envtest/,moves sets faults limits)
 SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE) $(PROGRAMS))")
-# The specs of these suites test programs, in which the race detector of the test finds nothing. The same is true for
-# the tests that do not use Ginkgo.
-PROGRAMS := ./test/landscaper/suite ./test/envtest/programs ./controlplane
+# The specs of this suite run Landscaper and deployers as processes, which the race detector of the test does not see. The
+# same is true for the tests that do not use Ginkgo. What they run in the process of the test is not checked for races.
+PROGRAMS := ./test/landscaper/suite
 OTHERS := $(if $(filter undefined file,$(origin SUITES)),$$($(LIST_OTHERS)))
 # The suites of `make test`. They run without the race detector; the units and the suites in SUITES run with it.
 CORE := $(addprefix ./test/envtest/,flow mock manifest declarative stategraph patch conformance examples)

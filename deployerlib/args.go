@@ -75,10 +75,10 @@ type DeployerArgs struct {
 	ItemSelector labels.Selector
 	// Shard restricts the deployer to the items of some namespaces. By default, it processes the items of all namespaces.
 	Shard Shard
-	// LeaderElection says that the manager elects a leader. A process that becomes the leader may have filled its cache
-	// long before, and the former leader may have changed an item since. Before its first background run of an item, the
-	// process therefore sends a write that changes nothing, which fails if the cached version is not the newest one.
-	// Runs of jobs check this in any case. The managers of deployermain set this field.
+	// LeaderElection says that the manager elects a leader. The cache of a new leader may lack the last changes of the
+	// former leader. Before its first background run of an item, the process therefore sends a write that changes
+	// nothing, which fails if the cached version is not the newest one. Runs of jobs are always checked.
+	// deployermain.NewManagers sets this field.
 	LeaderElection bool
 	// Options are the options of the controller. The default of MaxConcurrentReconciles is 10. If
 	// MaxConcurrentReconciles is at least 4, there is an extra worker for namespaces: when all other workers are busy,

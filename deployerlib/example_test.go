@@ -82,9 +82,10 @@ func addWithOptions(log logr.Logger, mgr manager.Manager, deployer deployerlib.D
 		TargetSelectors: []lsv1alpha1.TargetSelector{{
 			Annotations: []lsv1alpha1.Requirement{{Key: "example.org/fence", Operator: "=", Values: []string{"internal"}}},
 		}},
-		Options:      controller.Options{MaxConcurrentReconciles: 20},
-		PollInterval: 10 * time.Second,
-		Backoff:      deployerlib.Backoff{Min: 2 * time.Second, Max: 10 * time.Minute},
+		LeaderElection: true, // the manager elects a leader
+		Options:        controller.Options{MaxConcurrentReconciles: 20},
+		PollInterval:   10 * time.Second,
+		Backoff:        deployerlib.Backoff{Min: 2 * time.Second, Max: 10 * time.Minute},
 	})
 }
 

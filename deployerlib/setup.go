@@ -33,7 +33,8 @@ import (
 //
 // The controller runs under lsMgr. If you use leader election, configure it on lsMgr
 // (manager.Options.LeaderElectionConfig may point to the host cluster). If leader election is configured only on
-// hostMgr, the loss of the lease does not stop this controller. Add cannot detect this mistake.
+// hostMgr, the loss of the lease does not stop this controller. Add cannot detect this mistake. Also set
+// DeployerArgs.LeaderElection.
 //
 // Add wraps the transport of lsMgr.GetHTTPClient, so that informers list their objects again after a restore of etcd.
 // Call Add before lsMgr starts. A manager whose cache uses another HTTP client does not detect a restore and needs a

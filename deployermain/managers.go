@@ -84,7 +84,7 @@ type Election struct {
 	baseID string // the name of the lease without shards
 }
 
-// setDefaults sets every field that has the zero value to its default.
+// setDefaults sets every field that has the zero value to its default, and args.LeaderElection.
 func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	if o.Landscaper == nil {
 		o.Landscaper = o.Host
@@ -96,6 +96,7 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	o.HealthProbeBindAddress = cmp.Or(o.HealthProbeBindAddress, defaultHealthProbeBindAddress)
 	o.HistoryBindAddress = cmp.Or(o.HistoryBindAddress, defaultHistoryBindAddress)
 	o.Election.setDefaults(args, o.Namespace)
+	args.LeaderElection = !o.Election.Disabled
 }
 
 // NewManagers returns two managers for [deployerlib.Add]. The manager `ls` is for the Landscaper cluster and runs the
@@ -113,8 +114,8 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 //   - send events to the core API group if events of the API group events.k8s.io are forbidden;
 //   - wait for running calls when the process stops.
 //
-// NewManagers sets the defaults of args and args.LeaderElection, and wraps args.CountCalls to count the deployer's
-// calls. The caller still has to set the loggers of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does both.
+// NewManagers sets the defaults of args, sets args.LeaderElection if the managers elect a leader, and wraps
+// args.CountCalls to count the deployer's calls. The caller still has to set the loggers of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does both.
 //
 // A manager with the defaults of controller-runtime elects no leader, serves metrics on all interfaces, caches every
 // Secret that its client reads, waits at most 30 s for running calls, and logs a warning at each write.
@@ -138,7 +139,6 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 			return nil, nil, fmt.Errorf("leader election: %w", err)
 		}
 		o.Election.applyTo(&options, elected)
-		args.LeaderElection = true
 	}
 	if ls, err = manager.New(o.Landscaper, options); err != nil {
 		return nil, nil, fmt.Errorf("create manager: %w", err)

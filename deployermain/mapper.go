@@ -13,8 +13,9 @@ import (
 )
 
 // cachingMapper is a RESTMapper that caches the results of RESTMapping. A cache that is limited to a namespace calls
-// RESTMapping in each read, and the mapper of controller-runtime then compares the mappings of all API groups. The
-// scheme determines which kinds are read, so the cache is small.
+// RESTMapping in each read, and the mapper of controller-runtime then compares the mappings of all API groups.
+// Entries are never removed. There is one for each kind that is read, so the cache is small. If the scope or the resource
+// name of a kind changes, the process must be restarted.
 type cachingMapper struct {
 	meta.RESTMapper
 

@@ -67,8 +67,11 @@ func (m mutant) readTests(root string) (string, error) {
 	var all strings.Builder
 	for _, tested := range m.listPackages() {
 		files, err := filepath.Glob(filepath.Join(root, tested, "*_test.go"))
-		if err != nil || len(files) == 0 {
-			return "", fmt.Errorf("no tests in %s: %w", tested, err)
+		if err != nil {
+			return "", err
+		}
+		if len(files) == 0 {
+			return "", fmt.Errorf("no tests in %s", tested)
 		}
 		for _, file := range files {
 			data, err := os.ReadFile(file) //nolint:gosec // ours
@@ -91,13 +94,9 @@ func (m mutant) listPatterns() []string {
 			case "-run":
 				name, _, _ = strings.Cut(name, "/")
 				patterns = append(patterns, `func `+strings.TrimPrefix(strings.TrimSuffix(name, "$"), "^"))
-			case "-ginkgo.focus": // some of its words may be from containers and tables
+			case "-ginkgo.focus": // the first words may be from containers and tables
 				words := strings.Fields(name)
-				var parts []string
-				for n := 3; n <= len(words); n++ {
-					parts = append(parts, strings.Join(words[n-3:n], " "))
-				}
-				patterns = append(patterns, strings.Join(append(parts, name), "|"))
+				patterns = append(patterns, strings.Join(words[max(len(words)-3, 0):], " "))
 			}
 		}
 	}

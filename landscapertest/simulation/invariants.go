@@ -46,6 +46,7 @@ func (w *World) checkWrite(change Write) {
 		}
 	}
 	var err error
+	change.Late = w.isLate(change.Request)
 	switch kind {
 	case leaseKind:
 		err = w.recordHolder(change)
@@ -55,7 +56,7 @@ func (w *World) checkWrite(change Write) {
 	if kind != leaseKind && kind.Kind != "Event" {
 		w.writes++
 	}
-	change.Items, change.ByReplica, change.Late = w.stored, change.Request.process.faulty, w.isLate(change.Request)
+	change.Items, change.ByReplica = w.stored, change.Request.process.faulty
 	if change.Target != "" && err == nil {
 		err = w.checkTargetWrite(change)
 	}
@@ -104,7 +105,7 @@ func (w *World) checkItemWrite(change Write) error {
 			return err
 		}
 		// The next leader may already have checked the item when a late write ends the job. It then cancels its call.
-		if job := after.Status.JobIDFinished; job != before.Status.JobIDFinished && !w.isLate(change.Request) {
+		if job := after.Status.JobIDFinished; job != before.Status.JobIDFinished && !change.Late {
 			history.endedBy[job] = p
 		}
 	}
@@ -169,11 +170,11 @@ const keyOfItems = ""
 
 // getKey returns the key of the object of a request in World.deleted.
 func (r Request) getKey() string {
-	return strings.Join([]string{r.target, r.Group, r.Resource, r.Namespace, r.Name}, "/")
+	return strings.Join([]string{r.target, r.Group, r.Resource, r.Namespace, cmp.Or(r.Name, r.created)}, "/")
 }
 
-// countDeletions returns how many items have been deleted, and how often a deployer has deleted the object of a request to
-// a target.
+// countDeletions returns how many items have been deleted, of any name, and how often a deployer has deleted the object of
+// a request to a target.
 func (w *World) countDeletions(r Request) int {
 	count := w.deleted[keyOfItems]
 	if r.target != "" {

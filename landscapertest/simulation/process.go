@@ -5,6 +5,7 @@ package simulation
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -83,7 +85,7 @@ func (p *Process) isWarm() bool {
 }
 
 // number returns the description of a request with its number.
-func (p *Process) number(server *namedServer, req *http.Request) Request {
+func (p *Process) number(server *namedServer, req *http.Request, body []byte) Request {
 	about := describe(p.Name, req)
 	if server != p.world.landscaper {
 		about.Client += "@" + server.name
@@ -93,10 +95,19 @@ func (p *Process) number(server *namedServer, req *http.Request) Request {
 	p.counts[about]++
 	about.Nth, about.process, about.holder = p.counts[about], p, p.world.holder
 	if server != p.world.landscaper {
-		about.target = server.name
+		about.target, about.created = server.name, getCreatedName(about, body)
 	}
 	about.gaveUp, about.deleted = req.Context().Done(), p.world.countDeletions(about)
 	return about
+}
+
+// getCreatedName returns the name of the object that a request creates, or "" for other requests.
+func getCreatedName(about Request, body []byte) string {
+	obj := metav1.PartialObjectMetadata{}
+	if about.Verb != "create" || json.Unmarshal(body, &obj) != nil {
+		return ""
+	}
+	return obj.Name
 }
 
 // isQuiet reports whether a request takes no time and has no faults. Client-go sends these requests while it holds a
@@ -120,7 +131,7 @@ func (p *Process) roundTrip(server *namedServer, req *http.Request) (*http.Respo
 	}
 	sent := req.Clone(req.Context())
 	sent.Body = io.NopCloser(bytes.NewReader(body))
-	x := &exchange{process: p, server: server, req: sent, about: p.number(server, req)}
+	x := &exchange{process: p, server: server, req: sent, about: p.number(server, req, body)}
 	ended := p.ended
 	if !x.about.IsWrite() && !p.isWarm() {
 		ended = nil // see runProcess

@@ -110,7 +110,7 @@ func Run(t *testing.T, s Scenario) {
 		seed := first + uint64(i) //nolint:gosec // not negative
 		w := runSeed(t, &s, newPlan(seed))
 		if w.failure != nil {
-			reportFailure(t, w, shrink(t, &s, w))
+			reportFailure(t, w, shrink(t, &s, w), n)
 			return
 		}
 		if n == 1 {
@@ -214,15 +214,15 @@ func (w *World) createServers() error {
 	return nil
 }
 
-// maxTrace is the number of lines of the trace that a failed test prints, unless it runs a single seed.
+// maxTrace is the number of lines of the trace that a failed test prints, unless it runs only one seed.
 const maxTrace = 60
 
-// reportFailure fails the test.
-func reportFailure(t *testing.T, first, smallest *World) {
+// reportFailure fails a test with a number of seeds.
+func reportFailure(t *testing.T, first, smallest *World, seeds int) {
 	t.Helper()
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "seed %d: %v\n", first.seed, first.failure)
-	fmt.Fprintf(text, "Run it again: %s=%d go test -run '%s'\n", SeedVariable, first.seed, strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "'", "."))
+	fmt.Fprintf(text, "Run it again: %s=%d %s=1 go test -run '%s'\n", SeedVariable, first.seed, SeedsVariable, strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "'", "."))
 	if smallest.failure.Error() != first.failure.Error() {
 		fmt.Fprintf(text, "With fewer faults: %v\n", smallest.failure)
 	}
@@ -231,7 +231,7 @@ func reportFailure(t *testing.T, first, smallest *World) {
 		fmt.Fprintf(text, "  %s\n", f)
 	}
 	lines := smallest.trace
-	if len(lines) > maxTrace && os.Getenv(SeedVariable) == "" {
+	if len(lines) > maxTrace && seeds > 1 {
 		lines = lines[len(lines)-maxTrace:]
 	}
 	fmt.Fprintf(text, "The last %d lines of the trace:\n  %s", len(lines), strings.Join(lines, "\n  "))

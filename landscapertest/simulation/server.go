@@ -47,6 +47,7 @@ type Request struct {
 	holder  *Process        // the holder of the lease when the request was sent
 	gaveUp  <-chan struct{} // closed when the client no longer waits for the response
 	target  string          // the name of the target whose server receives the request, or ""
+	created string          // the name of the object that the request creates
 	deleted int             // the result of World.countDeletions when the request was sent
 }
 
@@ -76,8 +77,8 @@ type Write struct {
 	// ByReplica is true if a deployer made the change.
 	ByReplica bool
 	// Late is true if a deployer sent the request while it held the lease, and another process has got the lease since, or
-	// if the deployer gave up the request, and an item or the object of the request has been deleted since. No deployer can
-	// prevent this, because a network can deliver a request at any time.
+	// if the deployer gave up the request, and any item has been deleted since, or a deployer has deleted the object of the
+	// request. No deployer can prevent this, because a network can deliver a request at any time.
 	Late bool
 	// Version is the resource version of the change.
 	Version int64

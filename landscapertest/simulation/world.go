@@ -52,7 +52,7 @@ type World struct {
 	holder    *Process // the holder of the lease
 	items     map[types.UID]*itemHistory
 	stored    []*lsv1alpha1.DeployItem
-	deleted   map[string]int     // numbers of deletions by keys of requests; see countDeletions
+	deleted   map[string]int     // how often items (keyOfItems) and objects of targets (Request.getKey) were deleted
 	late      map[types.UID]bool // for each object in a target, whether the last write of a deployer was late
 }
 

@@ -4,12 +4,12 @@ package itemstate
 
 import "time"
 
-// instant is a time that takes 8 bytes, a third of a time.Time. An Item consists mostly of times, and there is an Item
-// for each deploy item in the cache. The zero value is the zero time.
+// instant is a time that takes 8 bytes, a third of a time.Time. There is an Item for each deploy item in the cache. The
+// zero value is the zero time. An instant is compared only with other times of the process's clock: like these, it does
+// not depend on changes of the wall clock, so it may differ from the timestamps of an API server.
 type instant time.Duration
 
-// origin is the time from which instants are counted. It has a monotonic clock reading, so instants do not depend on
-// changes of the wall clock either.
+// origin is the time from which instants are counted. It has a monotonic clock reading.
 var origin = time.Now()
 
 func toInstant(t time.Time) instant {

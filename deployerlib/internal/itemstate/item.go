@@ -41,15 +41,15 @@ type Item struct {
 	resumed     bool // Resume of the deployer succeeded for the current object
 	quarantined bool // a call ignores its cancellation
 	newestEvent eventVersion
-	requested   instant // see Item.GetRequestTime
+	requested   time.Time // see Item.GetRequestTime
 	progress    Progress
-	handedOut   instant // when the run in progress was handed out; zero if there is none
+	handedOut   time.Time // when the run in progress was handed out; zero if there is none
 }
 
 // eventVersion is the newest version of an item that an event contained, and the time of that event.
 type eventVersion struct {
 	digest Digest
-	at     instant
+	at     time.Time
 }
 
 // RecordEvent records that an event with a version of the item has arrived. Call it before the item is queued.
@@ -58,7 +58,7 @@ func (i *Item) RecordEvent(di *lsv1alpha1.DeployItem, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if d != i.newestEvent.digest {
-		i.newestEvent = eventVersion{d, toInstant(now)}
+		i.newestEvent = eventVersion{d, now}
 	}
 }
 
@@ -70,13 +70,13 @@ func (i *Item) GetRequestTime(di *lsv1alpha1.DeployItem, isNew bool, now time.Ti
 	d := ComputeDigest(di)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if isNew || i.requested == 0 {
-		i.requested = toInstant(now)
+	if isNew || i.requested.IsZero() {
+		i.requested = now
 		if d == i.newestEvent.digest {
 			i.requested = i.newestEvent.at
 		}
 	}
-	return i.requested.toTime()
+	return i.requested
 }
 
 // Observe handles an event and reports whether the item needs a reconcile. The parameter `old` is the previous version
@@ -174,7 +174,7 @@ func (i *Item) CheckRead(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 	defer i.mu.Unlock()
 	reading := i.versions.checkRead(di.UID, di.ResourceVersion, now)
 	if reading == ReadingCurrent && i.uid != di.UID {
-		i.uid, i.resumed, i.retries.Failures, i.retries.firstAbort = di.UID, false, 0, 0
+		i.uid, i.resumed, i.retries.Failures, i.retries.firstAbort = di.UID, false, 0, time.Time{}
 	}
 	return reading
 }
@@ -213,9 +213,8 @@ func (i *Item) RecordWrite(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// IsWritten reports whether the API server has confirmed that a version of the item was the newest one, either by a
-// response to a write or by a live read.
-func (i *Item) IsWritten() bool {
+// HasConfirmedVersion reports whether a write or a live read of this process has returned a version of the item.
+func (i *Item) HasConfirmedVersion() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.versions.newest != ""
@@ -258,17 +257,17 @@ func (i *Item) ClearOwnRun() {
 func (i *Item) GetAbortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.retries.firstAbort == 0 {
-		i.retries.firstAbort = toInstant(now)
+	if i.retries.firstAbort.IsZero() {
+		i.retries.firstAbort = now
 	}
-	return contract.AbortDeadline(di, i.retries.firstAbort.toTime())
+	return contract.AbortDeadline(di, i.retries.firstAbort)
 }
 
 // ClearAbort records that no abort is requested. The deadline of the next abort will be computed anew.
 func (i *Item) ClearAbort() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.retries.firstAbort = 0
+	i.retries.firstAbort = time.Time{}
 }
 
 // RecordEnd records how an attempt ended and returns the counters.

@@ -38,14 +38,14 @@ func GetProgress(phase lsv1alpha1.DeployItemPhase) Progress {
 func (i *Item) MarkUnfinished(handedOut time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.progress, i.handedOut = ProgressUnfinished, toInstant(handedOut)
+	i.progress, i.handedOut = ProgressUnfinished, handedOut
 }
 
 // RecordProgress records the progress of an item of which no run is in progress.
 func (i *Item) RecordProgress(p Progress) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.progress, i.handedOut = p, 0
+	i.progress, i.handedOut = p, time.Time{}
 }
 
 // Summary is the number of items by progress, and the time at which the oldest run in progress was handed out. The time
@@ -63,8 +63,8 @@ func (t *Tracker) Summarize() Summary {
 	for _, item := range t.items {
 		item.mu.Lock()
 		s.Items[item.progress]++
-		if at := item.handedOut; at != 0 && (s.HandedOut.IsZero() || at.toTime().Before(s.HandedOut)) {
-			s.HandedOut = at.toTime()
+		if at := item.handedOut; !at.IsZero() && (s.HandedOut.IsZero() || at.Before(s.HandedOut)) {
+			s.HandedOut = at
 		}
 		item.mu.Unlock()
 	}

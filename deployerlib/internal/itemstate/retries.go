@@ -15,8 +15,8 @@ type Retries struct {
 // retries contains the counters of an item and the time of its abort.
 type retries struct {
 	Retries
-	busyUntil  instant // the time until which the calls so far would have lasted at a rate of one call per interval
-	firstAbort instant // when AbortDeadline was first called for the current abort; zero if no abort is requested
+	busyUntil  instant   // the time until which the calls so far would have lasted at a rate of one call per interval
+	firstAbort time.Time // when GetAbortDeadline was first called for the current abort; zero if no abort is requested
 }
 
 // jobBurst is the number of calls that triggers may start in quick succession during a job, before the interval between
@@ -55,7 +55,7 @@ func (r *retries) recordEnd(e AttemptEnd) Retries {
 	case e.Failed:
 		r.Failures++
 	case e.Succeeded:
-		r.Failures, r.firstAbort = 0, 0
+		r.Failures, r.firstAbort = 0, time.Time{}
 	}
 	if e.Immediate {
 		r.Immediate++

@@ -102,11 +102,12 @@ func (s *Session) StoreStart(ctx context.Context, d contract.Decision) error {
 	return nil
 }
 
-// mustCheckStored reports whether the item may be out of date, although nothing has to be written before the call: if
-// another process began the run, or if a new leader begins a background run of an item that it has not written yet.
+// mustCheckStored reports whether StoreStart must check that the item is current although it has written nothing. This
+// is the case if another process began the run. With leader election, it is also the case for a background run if this
+// process has neither written the item nor read it from the API server.
 func (s *Session) mustCheckStored(d contract.Decision, mine bool) bool {
 	if d.Background {
-		return s.writer.options.LeaderElection && !s.state.IsWritten()
+		return s.writer.options.LeaderElection && !s.state.HasConfirmedVersion()
 	}
 	return !mine
 }

@@ -43,13 +43,13 @@ type Telemetry interface {
 	RecordMissingRight(resource string)
 }
 
-// Options configures a Writer. All fields are required.
+// Options configures a Writer. All fields except LeaderElection are required.
 type Options struct {
 	Client    client.Client // for writes
 	Live      client.Reader // reads from the API server
 	Clock     clock.PassiveClock
 	Telemetry Telemetry
-	// LeaderElection says that another process may have written the items before this process became the leader.
+	// LeaderElection has the meaning of deployerlib.DeployerArgs.LeaderElection.
 	LeaderElection bool
 }
 

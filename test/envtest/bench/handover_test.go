@@ -253,7 +253,7 @@ func (d *observedDeployer) deleteItems(ctx context.Context, f *itemSet, items []
 						since = at
 					}
 				}
-				waits[i] = begun.Sub(since)
+				waits[i] = max(begun.Sub(since), 0) // the deployer may begin before the arrival is recorded
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
