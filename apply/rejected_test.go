@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -35,6 +36,11 @@ func TestRejectedFirstWriteLeavesNoEntry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, inv := newApplyServer(), Inventory{}
 			s.applyErrors["a"] = tc.err
+			if apierrors.IsConflict(tc.err) {
+				s.objects = map[string]*unstructured.Unstructured{"a": {Object: map[string]any{
+					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "a", "uid": "u"},
+				}}}
+			}
 			if tc.before != nil {
 				tc.before.APIVersion, tc.before.Kind, tc.before.Namespace, tc.before.Name = "v1", "ConfigMap", "shop", "a"
 				inv.Entries = []Entry{*tc.before}

@@ -67,16 +67,14 @@ func handleClaiming(r *Rules, f Facts) Step {
 	return f.adopt(r, "already existed and had no owner")
 }
 
-// resolveConflict is called after the first apply of an object failed because other managers own some of its fields. It
-// reads the object, unless the conflict shows that the item may take over the fields.
+// resolveConflict is called after the first apply of an object failed because other managers own some of its fields. The
+// object must be read, because only its UID allows taking over the fields of this object: if it is deleted before the
+// forced apply arrives, the apply must not create it.
 func (f Facts) resolveConflict(r *Rules) Step {
-	switch {
-	case f.Live != nil:
+	if f.Live != nil {
 		return handleContested(r, f)
-	case !f.IsNew || r.canBeOwned(f.err) || f.Manifest.RejectUnowned:
-		return f.read(writeContested)
 	}
-	return forceApply(r, f)
+	return f.read(writeContested)
 }
 
 // removeApplied removes the item's fields from an object that the item applied without a conflict but must not own.
@@ -125,11 +123,13 @@ func forceApply(r *Rules, f Facts) Step {
 	if f.existed = r.isForeign(f); f.existed && f.Manifest.ReleaseAdopted {
 		obj = markAdopted(obj)
 	}
-	return f.apply(r, writeTaking, obj, "", true)
+	return f.apply(r, writeTaking, obj, f.Live.GetUID(), true)
 }
 
 func handleTaking(r *Rules, f Facts) Step {
 	switch {
+	case f.class == response.ClassMismatch:
+		return f.wait("was deleted in the meantime")
 	case f.class != response.ClassOK || f.Answer.GetDeletionTimestamp() != nil:
 	case f.existed:
 		f.recordAdoption(hadFields)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -195,17 +194,6 @@ func (r *Rules) hasLeftovers(live *unstructured.Unstructured) bool {
 	})
 }
 
-// canBeOwned examines the conflict error of an apply and reports whether the object may belong to another item. It
-// returns true if the conflict concerns the owner label, or if it is a conflict with the field manager of one of
-// Landscaper's own deployers.
-func (r *Rules) canBeOwned(conflict error) bool {
-	return slices.ContainsFunc(response.ListCauses(conflict), func(cause metav1.StatusCause) bool {
-		return strings.Contains(cause.Field, ownership.LabelItem) || slices.ContainsFunc(r.LandscaperManagers, func(manager string) bool {
-			return strings.Contains(cause.Message, `"`+manager+`"`)
-		})
-	})
-}
-
 // isPreexisting reports whether another writer created the object. It returns true if another manager wrote the object
 // at its creation time, or if several managers wrote the object and the item did not write it at that time. It returns
 // false if the item itself created the object, even if the process was stopped before it recorded this, unless another
@@ -247,15 +235,9 @@ func (r *Rules) CanFind(owner ownership.Owner) bool {
 	return r.CanFindOwners && r.Owner.IsSameLandscape(owner) && owner.Namespace != "" && owner.Name != "" && owner.UID != ""
 }
 
-// isForeign reports whether an object in which other managers own fields is known to have existed before the item wrote
-// it. If the object was not read, only a conflict about fields shows this, because the API server also reports
-// conflicts of other kinds.
+// isForeign reports whether the object that was read, in which other managers own fields, existed before the item wrote
+// it.
 func (r *Rules) isForeign(f Facts) bool {
-	if f.Live == nil {
-		return f.IsNew && slices.ContainsFunc(response.ListCauses(f.err), func(cause metav1.StatusCause) bool {
-			return cause.Type == metav1.CauseTypeFieldManagerConflict
-		})
-	}
 	_, applied := ownership.FindApplyEntry(ownership.ListManagedFields(f.Live), r.Owner.FieldManager())
 	return !applied || r.isPreexisting(f.Live)
 }

@@ -86,7 +86,7 @@ var states = []Row{
 	{writeClaiming, "applies an object that the item may not own yet, without force", true, []State{writeContested, writeFindingOwner, writeTaking, writeInheriting, writeWriting, writeWithdrawing, writeRejected, writePreparing, writeChecking, writeReplacing, shareFindingOwners, shareTransferring, shareJoining}, handleClaiming},
 	{writeContested, "reads an object after a conflict with other managers", false, []State{writeFindingOwner, writeTaking, writeInheriting, writeWriting, shareFindingOwners, shareTransferring, shareJoining}, handleContested},
 	{writeFindingOwner, "asks whether the item exists to which the object belongs", false, []State{writeAsking, writeInheriting, writeUpdating, writeWriting}, handleFindingOwner},
-	{writeTaking, "applies an object with force, to take fields from other managers", false, []State{writeWriting, writeRejected}, handleTaking},
+	{writeTaking, "applies an object with force, to take fields from other managers", false, []State{writeWriting}, handleTaking},
 	{writeInheriting, "transfers the fields of an earlier owner", false, []State{writeWriting}, handleInheriting},
 	{writeApplying, "applies an object of the inventory", true, []State{writeReading, writeClaiming, writeInheriting, writeWriting, writeRejected, writePreparing, writeChecking, writeReplacing, shareTransferring, shareJoining, shareDisputed}, handleApplying},
 	{writeTrying, "applies an object with the strategy Recreate as a dry run", false, []State{writeAsking, writeApplying, writePreparing, writeChecking, writeReplacing}, handleTrying},

@@ -94,9 +94,13 @@ func addFinalizer(o *unstructured.Unstructured) {
 func TestWriteOfNewObject(t *testing.T) {
 	checkWrites(t, map[string]writeCase{
 		"a new object is applied": {isNew: true, responses: []Response{{Live: ownLive}}, want: []string{"apply", "end applied"}},
-		"a new object with a field of another manager is applied with force": {
-			isNew: true, responses: []Response{{Err: newConflictError("kubectl", ".data.key")}, {Live: ownLive}},
-			want: []string{"apply", "apply forced", "end applied"},
+		"a new object with a field of another manager is read, and applied with force": {
+			isNew: true, responses: []Response{{Err: newConflictError("kubectl", ".data.key")}, {Live: unowned}, {Live: ownLive}},
+			want: []string{"apply", "read", "apply forced of u", "end applied"},
+		},
+		"a new object with a field of another manager is not created by force after its deletion": {
+			isNew: true, responses: []Response{{Err: newConflictError("kubectl", ".data.key")}, {Live: unowned}, {Err: newUIDError()}},
+			want: []string{"apply", "read", "apply forced of u", "end was deleted in the meantime"},
 		},
 		"a new object of another item is left unchanged": {
 			isNew: true, responses: []Response{{Err: newConflictError("x", `.metadata.labels."`+ownership.LabelItem+`"`)}, {Live: foreignLive}},
