@@ -89,7 +89,7 @@ func (m mutant) readTests(root string) (string, error) {
 func (m mutant) listPatterns() []string {
 	var patterns []string
 	for i, flag := range m.tests[:max(len(m.tests)-1, 0)] {
-		for _, name := range strings.Split(m.tests[i+1], "|") {
+		for name := range strings.SplitSeq(m.tests[i+1], "|") {
 			switch flag {
 			case "-run":
 				name, _, _ = strings.Cut(name, "/")
