@@ -24,6 +24,7 @@ func TestCacheByObject(t *testing.T) {
 		di.Spec.Type, di.ResourceVersion = typ, "7"
 		di.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		di.Labels = map[string]string{"a": "b"}
+		di.Annotations = map[string]string{"c": "d", lsv1alpha1.DeployerTypeAnnotation: string(typ)}
 		return di
 	}
 	for _, typ := range []lsv1alpha1.DeployItemType{testType, "example.com/second", "example.com/other"} {
@@ -44,6 +45,9 @@ func TestCacheByObject(t *testing.T) {
 			t.Errorf("%s: kept %+v", typ, di.ObjectMeta)
 		}
 		mine := typ != "example.com/other"
+		if diff := cmp.Diff([]map[string]string{full(typ).Labels, full(typ).Annotations}, []map[string]string{di.Labels, di.Annotations}); mine && diff != "" {
+			t.Errorf("%s: labels and annotations (-want +got):\n%s", typ, diff)
+		}
 		if has := di.Spec.Configuration != nil && di.Status.JobID != "" && di.Labels != nil; has != mine {
 			t.Errorf("%s: has its content: %t, want %t", typ, has, mine)
 		}

@@ -115,7 +115,8 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 //   - wait for running calls when the process stops.
 //
 // NewManagers sets the defaults of args, sets args.LeaderElection if the managers elect a leader, and wraps
-// args.CountCalls to count the deployer's calls. The caller still has to set the loggers of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does both.
+// args.CountCalls to count the deployer's calls. The caller still has to set the loggers of controller-runtime and klog,
+// and to stop the managers on SIGTERM. [Run] does both.
 //
 // A manager with the defaults of controller-runtime elects no leader, serves metrics on all interfaces, caches every
 // Secret that its client reads, waits at most 30 s for running calls, and logs a warning at each write.
