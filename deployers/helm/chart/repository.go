@@ -82,11 +82,7 @@ func (f *fetcher) readIndex(ctx context.Context, r Request, base *url.URL, selec
 	if resp.StatusCode == http.StatusNotModified {
 		return d.known.entry, nil
 	}
-	err = scanAnswer(resp, selected)
-	if ctx.Err() != nil {
-		err = ctx.Err() // the index may have been read in part
-	}
-	if err != nil {
+	if err := scanAnswer(resp, selected); err != nil {
 		return indexEntry{}, requestError(path, base.Host, d.subject, err)
 	}
 	if selected.best == nil {

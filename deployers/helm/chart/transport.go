@@ -108,7 +108,7 @@ func (t *route) RoundTrip(req *http.Request) (*http.Response, error) {
 		done()
 		return nil, err
 	}
-	resp.Body = &observedBody{ReadCloser: resp.Body, done: done}
+	resp.Body = &observedBody{ReadCloser: resp.Body, done: done, cause: req.Context().Err}
 	if t.registry && req.Response != nil {
 		resp.Header.Del("WWW-Authenticate") // a redirect must not select the server that receives the credential
 	}
@@ -177,12 +177,23 @@ func (f *fetcher) transportFor(key transportKey) *http.Transport {
 	return t
 }
 
-// observedBody calls a function when it is closed.
+// observedBody calls a function when it is closed. It cannot be read after the caller has given up: many servers notice
+// this and end their answer, which may then reach the caller and look complete.
 type observedBody struct {
 	io.ReadCloser
 
-	once sync.Once
-	done func()
+	once  sync.Once
+	done  func()
+	cause func() error // why the caller has given up, or nil
+}
+
+// Read reads from the body.
+func (b *observedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if cause := b.cause(); cause != nil {
+		return 0, cause
+	}
+	return n, err
 }
 
 // Close closes the body.
