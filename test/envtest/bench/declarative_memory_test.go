@@ -46,21 +46,21 @@ func (e *competitor) measureMemory(b *testing.B, items []types.NamespacedName) u
 	e.mu.Lock()
 	e.finished = map[string]bool{}
 	e.mu.Unlock()
-	return waitForStableHeap()
+	return waitForStableHeap(5)
 }
 
-// waitForStableHeap waits until the size of the heap stays the same, and returns this size. The reconciles that follow
-// the last job must have ended before that. The memory of a deployer is released only when a timer fires.
-func waitForStableHeap() uint64 {
-	const looks, quiet = 30, 5
+// waitForStableHeap waits until the size of the heap has stayed the same for some seconds, for at most half a minute more,
+// and returns this size. The reconciles that follow the last job must have ended before that. The memory of a deployer is
+// released only when a timer fires.
+func waitForStableHeap(seconds int) uint64 {
 	last, same := readHeapSize(), 0
-	for range looks {
+	for range seconds + 30 {
 		<-time.After(time.Second) // no event reports the end of a timer
 		now := readHeapSize()
 		if same++; now+now/200 < last || last+last/200 < now {
 			same = 0
 		}
-		if last = now; same == quiet {
+		if last = now; same == seconds {
 			break
 		}
 	}
