@@ -59,15 +59,17 @@ LIST_OTHERS = $(LIST_IMPORTS) | grep -vF onsi/ginkgo | grep 'deployerkit/control
 LIST_UNITS = suites=$$($(LIST_GINKGO); $(LIST_OTHERS)); go list ./... | grep -vxF "$$suites"
 # UNITS=./patch or SUITES=./test/envtest/flow runs some of them.
 UNITS ?= $$($(LIST_UNITS))
-# The longest suites begin first, so that none of them is alone at the end.
-LONGEST := $(addprefix ./test/envtest/,moves sets faults limits)
-SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE) $(PROGRAMS))")
-# The specs of this suite run Landscaper and deployers as processes, which the race detector of the test does not see. The
-# same is true for the tests that do not use Ginkgo. What they run in the process of the test is not checked for races.
-PROGRAMS := ./test/landscaper/suite
-OTHERS := $(if $(filter undefined file,$(origin SUITES)),$$($(LIST_OTHERS)))
-# The suites of `make test`. They run without the race detector; the units and the suites in SUITES run with it.
+# The suites of `make test`.
 CORE := $(addprefix ./test/envtest/,flow mock manifest declarative stategraph patch conformance examples)
+# In these suites, most goroutines of the library meet each other, so they run with the race detector, as all units do. The
+# other suites need half of the processor time without it. The longest suites begin first, so that none is alone at the end.
+RACE := $(addprefix ./test/envtest/,faults moves hostile managed soak targets)
+LONGEST := ./test/landscaper/suite ./test/envtest/sets ./test/envtest/programs
+SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE) $(LONGEST) $(RACE))")
+# Whoever selects suites wants only those.
+IS_ALL_SUITES := $(filter undefined file,$(origin SUITES))
+# Packages without goroutines, whose tests the race detector makes six times slower.
+SEQUENTIAL := ./apply/internal/decide ./contract ./docs
 # With the race detector, the simulation runs fewer seeds. It also runs without it.
 SIMULATION := ./landscapertest/simulation
 ASSETS = KUBEBUILDER_ASSETS=$$(go -C hack run ./assets); export KUBEBUILDER_ASSETS
@@ -88,15 +90,26 @@ demo-landscaper: ## Show the deployers under the real Landscaper; the first run 
 # Suites wait more than they compute: four at a time keep two cores busy. Without the race detector and with Go's test
 # cache, a run takes only as long as the tests that a change concerns. The specs with the label "slow" do not run, because
 # of -short. make test-<area> runs them, and make test ALL=1, the first step of make test-all, which also runs the units
-# with the race detector.
+# with the race detector, while the suites wait.
 .PHONY: test
 test: $(GOTESTSUM) ## Run go vet, the unit tests, and the core suites on a real API server
 	go vet ./...
 	@mkdir -p $(EVENTS)/short; units="$(UNITS)"; $(ASSETS); result=0; \
-	$(if $(ALL),$(RECORD_TESTS) -count=1 $(SIMULATION) || result=1;) \
-	$(if $(ALL),$(RECORD_TESTS) -race -count=1,$(RUN_TESTS) --jsonfile $(EVENTS)/short/units.json -- -short -p=4) -timeout=15m $$units || result=1; \
-	$(if $(ALL),$(RECORD_TESTS) -count=1,$(RUN_TESTS) --jsonfile $(EVENTS)/short/core.json -- -short) -p=4 -timeout=20m $(CORE) $(if $(ALL),$(GINKGO_REPORT)) || result=1; \
+	$(if $(ALL),$(RUN_ALL),$(RUN_SHORT)) \
 	exit $$result
+
+define RUN_SHORT
+$(RUN_TESTS) --jsonfile $(EVENTS)/short/units.json -- -short -p=4 -timeout=15m $$units || result=1; \
+	$(RUN_TESTS) --jsonfile $(EVENTS)/short/core.json -- -short -p=4 -timeout=20m $(CORE) || result=1;
+endef
+
+define RUN_ALL
+{ $(RECORD_TESTS) -count=1 -p=3 -timeout=30m $(CORE) $(GINKGO_REPORT); } & core=$$!; \
+	$(RECORD_TESTS) -count=1 -timeout=15m $(SIMULATION) $(SEQUENTIAL) || result=1; \
+	units=$$(go list $$units | grep -vxF "$$(go list $(SEQUENTIAL))"); \
+	$(RECORD_TESTS) -race -count=1 -timeout=15m $$units || result=1; \
+	wait $$core || result=1;
+endef
 
 .PHONY: test-all
 test-all: ALL := 1
@@ -132,10 +145,11 @@ test-hack: $(GOTESTSUM) ## Run the tests of the tools in hack, which also find m
 
 .PHONY: test-envtest
 test-envtest: $(GOTESTSUM) ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
-	@packages="$(SUITES)"; $(ASSETS); $(LANDSCAPER); result=0; \
-	$(RECORD_TESTS) -race -count=1 -p=3 -timeout=20m $$packages $(GINKGO_REPORT) || result=1; \
-	others="$(OTHERS)"; [[ -z $$others ]] || { $(RECORD_TESTS) -count=1 -p=3 -timeout=20m $(PROGRAMS) $(GINKGO_REPORT) || result=1; \
-	$(RECORD_TESTS) -count=1 -p=3 -timeout=20m $$others; } || result=1; \
+	@packages="$(SUITES)"; $(ASSETS); $(LANDSCAPER); result=0; pids=; \
+	$(if $(IS_ALL_SUITES),{ $(RECORD_TESTS) -race -count=1 -p=1 -timeout=20m $(RACE) $(GINKGO_REPORT); } & pids+=" $$!"; \
+	{ $(RECORD_TESTS) -count=1 -p=1 -timeout=20m $$($(LIST_OTHERS)); } & pids+=" $$!";) \
+	$(RECORD_TESTS) -count=1 -p=2 -timeout=20m $$packages $(GINKGO_REPORT) || result=1; \
+	for pid in $$pids; do wait $$pid || result=1; done; \
 	exit $$result
 
 # The race detector is for the units only: with it, each suite takes another minute to link. The conformance suite runs

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -82,6 +83,10 @@ func checkRunEnds(t *testing.T, env []string, dir string, args []string) {
 		"SIGTERM":           func(_ *os.File, cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGTERM) },
 		"a closed terminal": func(outside *os.File, _ *exec.Cmd) error { return outside.Close() },
 	}
+	// Programs that nohup starts ignore SIGHUP, and so do the programs that they start, unless they handle it.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	for start, command := range starts {
 		for name, end := range ends {
 			t.Run(start+" leaves no files and processes after "+name+" [F80]", func(t *testing.T) {
