@@ -29,7 +29,6 @@ type memory struct {
 
 	mu       sync.Mutex
 	lastCall time.Time     // when the last run began
-	failed   int           // consecutive calls that ended with an error, for the log
 	errors   uint64        // number of failed calls
 	delay    time.Duration // the delay for an unstable handler
 
@@ -88,17 +87,11 @@ func (m *memory) takeRequest(take func()) bool {
 	return requested
 }
 
-// recordResult records the result of a call of the handler, and returns the number of consecutive failed calls.
-func (m *memory) recordResult(err error) int {
+// countError counts a failed call of the handler.
+func (m *memory) countError() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err == nil {
-		m.failed = 0
-		return 0
-	}
-	m.failed++
 	m.errors++
-	return m.failed
 }
 
 // setDelay sets the minimum time between the last call and the next run that a change triggers. Zero means the usual

@@ -4,7 +4,6 @@ package declarative
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,8 +45,8 @@ func TestChangesWaitForTheInterval(t *testing.T) {
 
 func TestItemMetrics(t *testing.T) {
 	m := &memory{}
-	m.recordResult(errors.New("no"))
-	m.recordResult(errors.New("no"))
+	m.countError()
+	m.countError()
 	failed := map[types.NamespacedName]uint64{{Namespace: "ns", Name: "a"}: m.errorCount(), {Namespace: "ns", Name: "b"}: 0}
 	if diff := cmp.Diff([]string{"ns/a 2"}, itemErrorsIn(t, newMetrics(nil, countNoWatches, func() map[types.NamespacedName]uint64 { return failed }))); diff != "" {
 		t.Errorf("[R21] (-want +got):\n%s", diff)

@@ -237,9 +237,9 @@ func (c *call) recordEnd() {
 	if _, _, waits := deployerlib.AsWait(c.err); waits {
 		c.err, c.result = nil, resultWaiting
 	}
-	failures := c.r.memory.recordResult(c.err)
 	if c.err != nil {
-		c.log.V(1).Info("the handler failed", "function", c.function, "inARow", failures, "reason", c.err.Error())
+		c.r.memory.countError()
+		c.log.V(1).Info("the handler failed", "function", c.function, "reason", c.err.Error())
 	}
 	switch {
 	case c.result != "":
