@@ -34,7 +34,7 @@ func NewContext() context.Context {
 	if !signal.Ignored(syscall.SIGHUP) {
 		go watchTerminal(ctx, func() bool { return isClosed(os.Stdin, os.Stdout, os.Stderr) }, broken)
 	}
-	go watch(signals, broken, time.After, cancel, os.Exit)
+	go watch(signals, broken, cancel, os.Exit)
 	return ctx
 }
 
@@ -60,13 +60,13 @@ func watchTerminal(ctx context.Context, closed func() bool, broken chan<- os.Sig
 
 // watch calls the function `cancel` at the first signal, and the function `exit` at a further signal later. After the
 // first signal, it ignores broken pipes.
-func watch(signals, broken <-chan os.Signal, after func(time.Duration) <-chan time.Time, cancel func(), exit func(code int)) {
+func watch(signals, broken <-chan os.Signal, cancel func(), exit func(code int)) {
 	select {
 	case <-signals:
 	case <-broken:
 	}
 	cancel()
-	for same := after(repeated); ; {
+	for same := time.After(repeated); ; {
 		select {
 		case <-same:
 			same = nil

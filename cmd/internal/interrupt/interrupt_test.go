@@ -3,9 +3,11 @@
 package interrupt
 
 import (
+	"context"
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -36,25 +38,28 @@ func TestWatchTerminal(t *testing.T) {
 func TestWatch(t *testing.T) {
 	for name, first := range map[string]os.Signal{"a signal": os.Interrupt, "a broken pipe": syscall.SIGPIPE} {
 		t.Run(name+" cancels the context, a repeated signal has no effect, and a later one ends the process [F80]", func(t *testing.T) {
-			signals, broken, over := make(chan os.Signal), make(chan os.Signal), make(chan time.Time)
-			cancelled, code := make(chan struct{}), make(chan int, 1)
-			go watch(signals, broken, func(time.Duration) <-chan time.Time { return over }, func() { close(cancelled) }, func(c int) { code <- c })
-			if first == syscall.SIGPIPE {
-				broken <- first
-			} else {
-				signals <- first
-			}
-			<-cancelled
-			signals <- os.Interrupt // as the go command does
-			signals <- syscall.SIGTERM
-			over <- time.Time{}
-			if len(code) != 0 {
-				t.Fatal("a repeated signal ended the process")
-			}
-			signals <- os.Interrupt
-			if got := <-code; got != 1 {
-				t.Errorf("the exit code is %d", got)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				signals, broken, code := make(chan os.Signal), make(chan os.Signal), make(chan int, 1)
+				ctx, cancel := context.WithCancel(t.Context())
+				go watch(signals, broken, cancel, func(c int) { code <- c })
+				if first == syscall.SIGPIPE {
+					broken <- first
+				} else {
+					signals <- first
+				}
+				<-ctx.Done()
+				signals <- os.Interrupt // as the go command does
+				signals <- syscall.SIGTERM
+				<-time.After(repeated)
+				synctest.Wait()
+				if len(code) != 0 {
+					t.Fatal("a repeated signal ended the process")
+				}
+				signals <- os.Interrupt
+				if got := <-code; got != 1 {
+					t.Errorf("the exit code is %d", got)
+				}
+			})
 		})
 	}
 }
