@@ -229,6 +229,7 @@ var _ = Describe("Strategy Recreate", func() {
 		w.wire.SetInjector(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.ReturnStatus(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		_, err := w.try(ctx, w.configMap("a", "key", "2"))
+		Expect(err).To(MatchError(ContainSubstring("/a: injected by the test")))
 		Expect(apply.GetClass(err)).To(Equal(apply.ClassRetry))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))
 		w.wire.SetInjector(nil)

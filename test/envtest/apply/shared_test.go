@@ -260,12 +260,14 @@ var _ = Describe("Objects of another item", func() {
 			for _, other := range []apply.OwnerState{apply.OwnerDeleting, apply.OwnerUnknown} {
 				state = other
 				_, err = thief.try(ctx, w.configMap("a", "key", "other"))
+				Expect(err).To(MatchError(ContainSubstring("items/item")), "owner %q", other)
 				Expect(apply.GetClass(err)).To(Equal(apply.ClassRetry))
 			}
 
 			state = apply.OwnerGone
 			thief.owner.Landscape = "another"
 			_, err = thief.try(ctx, w.configMap("a", "key", "other"))
+			Expect(err).To(MatchError(ContainSubstring("items/item")))
 			Expect(apply.GetClass(err)).To(Equal(apply.ClassRetry), "items of other clusters cannot be looked up")
 		})
 	}
