@@ -103,8 +103,10 @@ $(RUN_TESTS) --jsonfile $(EVENTS)/short/units.json -- -short -p=4 -timeout=15m $
 	$(RUN_TESTS) --jsonfile $(EVENTS)/short/core.json -- -short -p=4 -timeout=20m $(CORE) || result=1;
 endef
 
+# The suites begin when everything is compiled for the race detector, because compilers would take the processor from them.
 define RUN_ALL
-{ $(RECORD_TESTS) -count=1 -p=3 -timeout=30m $(CORE) $(GINKGO_REPORT); } & core=$$!; \
+go build -race $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...); \
+	{ $(RECORD_TESTS) -count=1 -p=3 -timeout=30m $(CORE) $(GINKGO_REPORT); } & core=$$!; \
 	$(RECORD_TESTS) -count=1 -timeout=15m $(SIMULATION) $(SEQUENTIAL) || result=1; \
 	units=$$(go list $$units | grep -vxF "$$(go list $(SEQUENTIAL))"); \
 	$(RECORD_TESTS) -race -count=1 -timeout=15m $$units || result=1; \
