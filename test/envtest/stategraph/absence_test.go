@@ -37,7 +37,7 @@ var _ = Describe("Components of a kind that the API server does not serve", func
 		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.ReadItem(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Conditions", ContainElement(And(
-			HaveField("Type", contract.ConditionWaiting), HaveField("Message", ContainSubstring("Sample"))))))
+			HaveField("Type", contract.ConditionWaiting), HaveField("Message", MatchRegexp("Sample.*its CustomResourceDefinition .* exists"))))))
 		w.Serve(ctx, kind, "v1")
 		Eventually(func() error { return w.Landscaper.WaitForDeletion(ctx, w.Key("item")) }).WithTimeout(patience).Should(Succeed())
 		_, err = w.GetSample(ctx, kind, "v1", "item")
