@@ -61,12 +61,12 @@ LIST_UNITS = suites=$$($(LIST_GINKGO); $(LIST_OTHERS)); go list ./... | grep -vx
 UNITS ?= $$($(LIST_UNITS))
 # The suites of `make test`.
 CORE := $(addprefix ./test/envtest/,flow mock manifest declarative stategraph patch conformance examples)
-# In these suites, most goroutines of the library meet each other, so they run with the race detector, as all units do. The
+# In these suites, most goroutines of the library meet each other, so they run with the race detector, as nearly all units do. The
 # other suites need half of the processor time without it. The longest suites begin first, so that none is alone at the end.
 RACE := $(addprefix ./test/envtest/,faults moves hostile managed soak targets)
 LONGEST := ./test/landscaper/suite ./test/envtest/sets ./test/envtest/programs
 SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE) $(LONGEST) $(RACE))")
-# Whoever selects suites wants only those.
+# If SUITES is set, only these suites run.
 IS_ALL_SUITES := $(filter undefined file,$(origin SUITES))
 # Packages without goroutines, whose tests the race detector makes six times slower.
 SEQUENTIAL := ./apply/internal/decide ./contract ./docs

@@ -358,7 +358,7 @@ func (l *layerEnv) triggerRepeatedly(r *rand.Rand, background bool) {
 		}
 	}
 	for end := l.clock.Now().Add(4 * time.Hour); l.clock.Now().Before(end); {
-		for range 25 + r.IntN(100) {
+		for range 50 + r.IntN(200) {
 			trigger()
 			l.step(20 * time.Millisecond)
 		}

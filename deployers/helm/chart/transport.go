@@ -108,7 +108,7 @@ func (t *route) RoundTrip(req *http.Request) (*http.Response, error) {
 		done()
 		return nil, err
 	}
-	resp.Body = &observedBody{ReadCloser: resp.Body, done: done, cause: req.Context().Err}
+	resp.Body = &observedBody{ReadCloser: resp.Body, done: done, contextErr: req.Context().Err}
 	if t.registry && req.Response != nil {
 		resp.Header.Del("WWW-Authenticate") // a redirect must not select the server that receives the credential
 	}
@@ -182,16 +182,16 @@ func (f *fetcher) transportFor(key transportKey) *http.Transport {
 type observedBody struct {
 	io.ReadCloser
 
-	once  sync.Once
-	done  func()
-	cause func() error // why the caller has given up, or nil
+	once       sync.Once
+	done       func()
+	contextErr func() error // returns the error of the request's context
 }
 
 // Read reads from the body.
 func (b *observedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if cause := b.cause(); cause != nil {
-		return 0, cause
+	if gaveUp := b.contextErr(); gaveUp != nil {
+		return 0, gaveUp
 	}
 	return n, err
 }
