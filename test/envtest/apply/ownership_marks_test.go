@@ -49,11 +49,11 @@ var _ = Describe("Inventories that name objects of other owners", func() {
 		It(title+" leaves the object of another owner, with an event [F9]", func(ctx SpecContext) {
 			w := newEnv(ctx)
 			w.newOtherItem().apply(ctx, w.configMap("theirs", "key", "value"))
-			w.createForeign(ctx, "nobodys", "key", "value")
+			w.createForeign(ctx, "unowned", "key", "value")
 			landscapers := w.configMap("landscapers", "key", "value").Object
 			landscapers.SetLabels(map[string]string{landscaperLabel: "another-landscaper"})
 			Expect(direct.Create(ctx, landscapers, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
-			for _, name := range []string{"theirs", "nobodys", "landscapers"} {
+			for _, name := range []string{"theirs", "unowned", "landscapers"} {
 				before := w.get(ctx, name)
 				w.storeForgedInventory(before.UID, name, way.change)
 				w.events = nil
@@ -68,8 +68,8 @@ var _ = Describe("Inventories that name objects of other owners", func() {
 	It("leaves an object of a shared kind to its owners [F9]", func(ctx SpecContext) {
 		first, second := newSharingItems(ctx, apply.StrategyApply)
 		first.apply(ctx, first.configMap("theirs", "key", "value"))
-		first.createForeign(ctx, "nobodys", "key", "value")
-		for _, name := range []string{"theirs", "nobodys"} {
+		first.createForeign(ctx, "unowned", "key", "value")
+		for _, name := range []string{"theirs", "unowned"} {
 			for _, deleting := range []bool{false, true} {
 				before := second.get(ctx, name)
 				second.storeForgedInventory(before.UID, name, func(e *apply.Entry) { e.Deleting, e.Shared = deleting, true })

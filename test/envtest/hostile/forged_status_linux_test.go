@@ -91,16 +91,16 @@ var _ = Describe("Forged inventories", func() {
 			return di, get(ctx, "forged-"+name)
 		}
 		_, theirs := deploy("victim")
-		nobodys := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "forged-nobodys"}, Data: map[string]string{"k": "v"}}
-		Expect(c.Create(ctx, nobodys)).To(Succeed())
+		unowned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "forged-unowned"}, Data: map[string]string{"k": "v"}}
+		Expect(c.Create(ctx, unowned)).To(Succeed())
 		for name, change := range map[string]func(map[string]json.RawMessage){
-			"inventory": addToInventory(theirs, nobodys), "landscapers": asLandscapers(theirs, nobodys),
+			"inventory": addToInventory(theirs, unowned), "landscapers": asLandscapers(theirs, unowned),
 		} {
 			di, own := deploy(name)
 			updateProviderStatus(ctx, di, change)
 			Expect(ls.Delete(ctx, client.ObjectKeyFromObject(di))).To(Succeed())
 			Expect(ls.WaitForDeletion(ctx, client.ObjectKeyFromObject(di))).To(Succeed())
-			for _, other := range []*corev1.ConfigMap{theirs, nobodys} {
+			for _, other := range []*corev1.ConfigMap{theirs, unowned} {
 				now := get(ctx, other.Name)
 				Expect(now).NotTo(BeNil())
 				Expect([]any{now.UID, now.ResourceVersion}).To(Equal([]any{other.UID, other.ResourceVersion}))

@@ -180,7 +180,7 @@ func (j job) listNames() []string {
 func (w *env) createForeignConfigMaps(ctx context.Context) []*corev1.ConfigMap {
 	GinkgoHelper()
 	out := []*corev1.ConfigMap{}
-	for name, label := range map[string]string{"nobodys": "", "anothers": "00000000-0000-0000-0000-000000000001"} {
+	for name, label := range map[string]string{"unowned": "", "anothers": "00000000-0000-0000-0000-000000000001"} {
 		cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}}
 		cm.Namespace, cm.Name = w.Namespace, name
 		if label != "" {

@@ -52,7 +52,7 @@ func newEnv(ctx context.Context, seed uint64, count int) *env {
 func (w *env) makeForeign(ctx context.Context) {
 	GinkgoHelper()
 	plain, others := &corev1.ConfigMap{}, &corev1.ConfigMap{}
-	plain.Name, others.Name = "nobodys", "anothers"
+	plain.Name, others.Name = "unowned", "anothers"
 	others.Labels = map[string]string{ownership.LabelItem: "00000000-0000-0000-0000-000000000001"}
 	di := w.Landscaper.Item(w.Namespace, "another", "example.com/another", map[string]any{"apiVersion": "example.com/v1", "kind": "Another"})
 	di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}

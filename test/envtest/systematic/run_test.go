@@ -167,7 +167,7 @@ var foreignItems = []string{"item-2", "items"}
 func (r *run) createForeignObjects(ctx context.Context) error {
 	r.foreign = map[string]string{}
 	for name, labels := range map[string]map[string]string{
-		"nobodys": nil, "item": nil, "item-main-2": nil, "item-settings": nil, "item-2-main": {ownership.LabelItem: "00000000-0000-0000-0000-000000000001"},
+		"unowned": nil, "item": nil, "item-main-2": nil, "item-settings": nil, "item-2-main": {ownership.LabelItem: "00000000-0000-0000-0000-000000000001"},
 	} {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.ns, Name: name, Labels: labels}, Data: map[string]string{"value": "theirs"}}
 		secret := &corev1.Secret{ObjectMeta: *cm.ObjectMeta.DeepCopy(), StringData: cm.Data}
