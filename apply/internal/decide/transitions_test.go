@@ -30,7 +30,7 @@ type generator struct {
 }
 
 func newGenerator() generator {
-	c := generator{Rand: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // the same each time
+	c := generator{Rand: rand.New(rand.NewPCG(2, 2))} //nolint:gosec // the same each time; finds all transitions early
 	for range 300 {
 		c.manifests = append(c.manifests, c.newManifest())
 	}
@@ -174,7 +174,7 @@ func (c generator) newResponse(s Step) Response {
 // TestTransitions answers random requests for random objects at random. It checks that the table of the states contains
 // exactly the transitions that occur. A migration can interrupt each state, and is not in the table.
 func TestTransitions(t *testing.T) {
-	const least, most = 50_000, 3_000_000
+	const least, most = 200_000, 3_000_000
 	c, found, first := newGenerator(), map[State][]State{}, map[State]bool{}
 	for i := 0; i < most && (i < least || !isComplete(found)); i++ {
 		r := c.newRules()
