@@ -48,15 +48,19 @@ func (sel selection) matches(obj object) bool {
 
 // sorted returns the objects of a namespace, or of all namespaces if namespace is empty, sorted by namespace and name.
 func (r *resource) sorted(namespace string) []object {
-	var found []object
-	for key, obj := range r.objects {
+	var keys []objectKey
+	for key := range r.objects {
 		if namespace == "" || namespace == key.Namespace {
-			found = append(found, obj)
+			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(found, func(a, b object) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	slices.SortFunc(keys, func(a, b objectKey) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	found := make([]object, len(keys))
+	for i, key := range keys {
+		found[i] = r.objects[key]
+	}
 	return found
 }
 
