@@ -33,13 +33,9 @@ func (s *swappableClient) replaceObjects(w *testEnv, changes ...itemOption) *lsv
 	w.t.Helper()
 	di := newItem(changes...)
 	di.ResourceVersion = "100"
-	scheme, err := landscapertest.Scheme()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	lsCtx := &lsv1alpha1.Context{}
 	lsCtx.Namespace, lsCtx.Name = ns, lsv1alpha1.DefaultContextName
-	s.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(di, lsCtx).
+	s.WithWatch = fake.NewClientBuilder().WithScheme(newScheme(w.t)).WithObjects(di, lsCtx).
 		WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(w.newInterceptors()).Build()
 	return w.getItem()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,14 +77,10 @@ func newTestEnv(t *testing.T, objects []client.Object, setups ...envOption) *tes
 		t: t, fake: landscapertest.NewFake(), hooks: &landscapertest.Recorder{}, trace: &landscapertest.Trace{},
 		clock: testclock.NewFakeClock(t0), log: logr.Discard(),
 	}
-	scheme, err := landscapertest.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
 	lsCtx := &lsv1alpha1.Context{}
 	lsCtx.Namespace, lsCtx.Name = ns, lsv1alpha1.DefaultContextName
 	objects = append(objects, lsCtx)
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	w.client = fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(w.newInterceptors()).Build()
 	args := deployerlib.DeployerArgs{
 		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock,
@@ -95,6 +92,16 @@ func newTestEnv(t *testing.T, objects []client.Object, setups ...envOption) *tes
 	w.args = args
 	w.startEngine()
 	return w
+}
+
+// newScheme returns a scheme with the kinds that the tests use, because a fake client needs time for each kind.
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), lsv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
 }
 
 // startNewEngine creates a new Engine without state in memory, like a new process.
