@@ -18,6 +18,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/scaffold"
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
@@ -82,7 +83,7 @@ func checkShort(t *testing.T, env []string, dir string) {
 		run(t, env, dir, "go", "test", "-c", "-o", "short.test", ".") // other tests compete for the compiler
 		began := time.Now()
 		out := run(t, append(env, "KUBEBUILDER_ASSETS=/nowhere"), dir, "./short.test", "-test.short", "-test.v")
-		if took := time.Since(began); took > 10*time.Second {
+		if took := time.Since(began); took > testtime.ScaleTimeout(10*time.Second) {
 			t.Errorf("the tests took %s", took)
 		}
 		for _, want := range []string{"--- SKIP: TestProgram", "--- SKIP: TestConformance", "--- PASS: TestInstallation"} {
