@@ -65,7 +65,9 @@ CORE := $(addprefix ./test/envtest/,flow mock manifest declarative stategraph pa
 DETECT_RACES := -race -gcflags=all=-d=checkptr=0
 # In these suites, most goroutines of the library meet each other, so they run with the race detector, as nearly all units do. The
 # other suites need half of the processor time without it. The longest suites begin first, so that none is alone at the end.
-RACE := $(addprefix ./test/envtest/,faults moves hostile managed soak targets)
+RACE := $(addprefix ./test/envtest/,faults managed soak targets moves hostile)
+# These begin when the suites without Ginkgo have ended, so that all groups of suites end at about the same time.
+LATE_RACE := $(addprefix ./test/envtest/,moves hostile)
 LONGEST := ./test/landscaper/suite ./test/envtest/sets ./test/envtest/programs
 SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE) $(LONGEST) $(RACE))")
 # If SUITES is set, only these suites run.
@@ -152,8 +154,9 @@ test-hack: $(GOTESTSUM) ## Run the tests of the tools in hack, which also find m
 .PHONY: test-envtest
 test-envtest: $(GOTESTSUM) ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
 	@packages="$(SUITES)"; $(ASSETS); $(LANDSCAPER); result=0; pids=; \
-	$(if $(IS_ALL_SUITES),{ $(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=20m $(RACE) $(GINKGO_REPORT); } & pids+=" $$!"; \
-	{ $(RECORD_TESTS) -count=1 -p=1 -timeout=20m $$($(LIST_OTHERS)); } & pids+=" $$!";) \
+	$(if $(IS_ALL_SUITES),{ $(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=20m $(filter-out $(LATE_RACE),$(RACE)) $(GINKGO_REPORT); } & pids+=" $$!"; \
+	{ $(RECORD_TESTS) -count=1 -p=1 -timeout=20m $$($(LIST_OTHERS)) || result=1; \
+	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=20m $(LATE_RACE) $(GINKGO_REPORT) || result=1; exit $$result; } & pids+=" $$!";) \
 	$(RECORD_TESTS) -count=1 -p=2 -timeout=20m $$packages $(GINKGO_REPORT) || result=1; \
 	for pid in $$pids; do wait $$pid || result=1; done; \
 	exit $$result
