@@ -93,6 +93,7 @@ func (z *gzipWriter) Write(p []byte) (int, error) { return z.zip.Write(p) }
 // EndlessPages responds to each list request with a page of objects and a continue token for another page. A page
 // contains the given number of objects of about size bytes each.
 func EndlessPages(objects, size int) Behaviour {
+	text := strings.Repeat("x", size)
 	return newBehaviour(func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 		var items strings.Builder
@@ -100,8 +101,8 @@ func EndlessPages(objects, size int) Behaviour {
 			if i > 0 {
 				items.WriteByte(',')
 			}
-			fmt.Fprintf(&items, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cm-%d-%d","namespace":"default","uid":"%d-%d","resourceVersion":"1"},"data":{"a":%q}}`,
-				page, i, page, i, strings.Repeat("x", size))
+			fmt.Fprintf(&items, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cm-%d-%d","namespace":"default","uid":"%d-%d","resourceVersion":"1"},"data":{"a":"%s"}}`,
+				page, i, page, i, text)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"%d"},"items":[%s]}`, page+1, items.String())

@@ -103,15 +103,14 @@ func (t *Transport) readBody(ctx context.Context, b *body, c content, resp *http
 	}
 	t.Observer.Resume()
 	timer := time.AfterFunc(largeResponseTime, func() { cancel(errSlow) })
-	defer timer.Stop()
 	if resp.ContentLength > 0 {
 		b.Grow(int(resp.ContentLength) - b.Len() + bytes.MinRead)
 	}
 	_, err = b.ReadFrom(io.LimitReader(resp.Body, c.limit+1-int64(b.Len())))
-	switch {
-	case errors.Is(context.Cause(ctx), errSlow):
+	if !timer.Stop() { // the request is canceled, or will be at any moment, even if the response is complete
 		return errSlow
-	case err == nil && int64(b.Len()) > c.limit:
+	}
+	if err == nil && int64(b.Len()) > c.limit {
 		return newSizeError(c.metric, c.option, c.what, c.limit)
 	}
 	return err

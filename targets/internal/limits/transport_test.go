@@ -55,6 +55,11 @@ func newLimits() Limits {
 	}
 }
 
+// readerFunc is a function that implements io.Reader.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // endlessReader is the body of a response that never ends. A hostile server may send such a body.
 type endlessReader struct{}
 
@@ -220,6 +225,28 @@ func TestTimeout(t *testing.T) {
 			}
 			expectUnused(t, transport.Memory.Reading)
 		})
+	})
+	t.Run("does not report a lack of memory if a large response ends just in time [F2]", func(t *testing.T) {
+		for range 50 {
+			synctest.Test(t, func(t *testing.T) {
+				arrival := make(chan struct{})
+				time.AfterFunc(largeResponseTime, func() { close(arrival) }) // of the synctest bubble
+				end := readerFunc(func([]byte) (int, error) {
+					<-arrival
+					return 0, io.EOF
+				})
+				transport := newTransport(newLimits(), http.StatusOK, io.MultiReader(strings.NewReader(`["`+strings.Repeat("a", smallCost)+`"]`), end))
+				used, err := transport.Memory.Decoding.Acquire(t.Context(), budget.Owner{Namespace: "other"}, transport.Limits.Decoding)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(2*largeResponseTime, used.Release)
+				_, err = transport.RoundTrip(httptest.NewRequest(http.MethodGet, "/api/v1/configmaps", http.NoBody))
+				if err != nil && (budget.IsExhausted(err) || !errors.Is(err, errSlow)) {
+					t.Errorf("got the error %v, want none or %v", err, errSlow)
+				}
+			})
+		}
 	})
 	t.Run("does not end an open watch", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
