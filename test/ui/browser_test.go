@@ -113,6 +113,12 @@ func (b *browser) open(path string) {
 	b.waitFor("the page to be live", `document.getElementById('live').textContent === 'Live'`)
 }
 
+// leave leaves the page, so that it sends no requests to a server that ends.
+func (b *browser) leave() {
+	b.t.Helper()
+	b.run(chromedp.Navigate("about:blank"))
+}
+
 // waitFor waits until a JavaScript expression is true.
 func (b *browser) waitFor(what, expression string) {
 	b.t.Helper()

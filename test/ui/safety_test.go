@@ -87,6 +87,7 @@ func testMissingRights(_ *testing.T, w *world, b *browser) {
 	origin := b.origin
 	b.origin = url
 	defer func() { b.origin = origin }()
+	defer b.leave()
 	b.open("/?select=DeployItem/shop/frontend")
 	b.waitForText("#problems", `The page cannot read DeployItems: deployitems.landscaper.gardener.cloud is forbidden: User "guest" cannot list resource "deployitems"`)
 	b.waitForText("#deployers", "You lack the right to list leases, so the deployers are unknown.")
@@ -112,6 +113,7 @@ func testLostConnection(t *testing.T, w *world, b *browser) {
 	_, o.Address, _ = strings.Cut(url, "//")
 	_, end = w.startPage(o)
 	defer end()
+	defer b.leave()
 	b.waitFor("the page to be live again", `document.getElementById('live').textContent === 'Live' && document.getElementById('problems').hidden`)
 	b.waitForText("#rows", "meanwhile")
 	b.takeFaults() // the browser has reported the lost connection
