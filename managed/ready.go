@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -55,7 +56,7 @@ func (r *Run) CheckAllReady(ctx context.Context, bound time.Duration) error {
 type readyVersions struct {
 	mu  sync.Mutex
 	all map[apply.Ref]observe.Version
-	// uncertain contains the objects whose readiness was uncertain at the end of the last run. It is nil if there are
+	// uncertain contains the objects whose readiness was uncertain when they were last checked. It is nil if there are
 	// none.
 	uncertain map[apply.Ref]bool
 }
@@ -76,21 +77,30 @@ func (s *readyVersions) set(ref apply.Ref, ready observe.Version) {
 	s.all[ref] = ready
 }
 
-// isUncertain reports whether the readiness of an object was uncertain at the end of the last run.
-func (s *readyVersions) isUncertain(ref apply.Ref) bool {
+// setUncertain records whether the readiness of an object is uncertain.
+func (s *readyVersions) setUncertain(ref apply.Ref, uncertain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.uncertain[ref]
+	if !uncertain {
+		delete(s.uncertain, ref)
+		return
+	}
+	if s.uncertain == nil {
+		s.uncertain = map[apply.Ref]bool{}
+	}
+	s.uncertain[ref] = true
 }
 
-// setUncertain records the objects whose readiness is uncertain.
-func (s *readyVersions) setUncertain(refs map[apply.Ref]bool) {
+// keepUncertain returns the objects whose readiness is uncertain, and forgets those for which the function `keep`
+// returns false.
+func (s *readyVersions) keepUncertain(keep func(apply.Ref) bool) []apply.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.uncertain = nil
-	if len(refs) > 0 {
-		s.uncertain = refs
+	maps.DeleteFunc(s.uncertain, func(ref apply.Ref, _ bool) bool { return !keep(ref) })
+	if len(s.uncertain) == 0 {
+		s.uncertain = nil
 	}
+	return slices.Collect(maps.Keys(s.uncertain))
 }
 
 // keep removes the recorded versions of all objects that the given entries do not contain.

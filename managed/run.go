@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,7 +35,7 @@ type Run struct {
 	item             *item
 	storeInventory   func(apply.Inventory) error
 	corrections      *corrections
-	uncertain        uncertainObjects
+	checked          sync.Map           // the apply.Refs of the objects that CheckReadiness has checked
 	knownObjects     map[types.UID]bool // the objects in the inventory when addUnknownObjects or WatchInventory was called last
 	isWaiting        bool               // an earlier call of this run waits for the objects
 	isBackground     bool               // the item's last Landscaper job had finished before the run began

@@ -5,7 +5,6 @@ package managed
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,7 +37,8 @@ func (r *Run) CheckReadiness(ctx context.Context, live *unstructured.Unstructure
 	}
 	result := rules.CheckObject(live)
 	ref := apply.ToRef(live)
-	r.uncertain.add(ref, result.IsUncertain)
+	r.checked.Store(ref, true)
+	r.item.ready.setUncertain(ref, result.IsUncertain)
 	if !result.IsUncertain {
 		return result
 	}
@@ -54,45 +54,27 @@ func (r *Run) CheckReadiness(ctx context.Context, live *unstructured.Unstructure
 // an event.
 type uncertainKindsKey struct{}
 
-// uncertainObjects records for which objects the result of CheckReadiness was uncertain.
-type uncertainObjects struct {
-	mu  sync.Mutex
-	all map[apply.Ref]bool
-}
-
-func (g *uncertainObjects) add(ref apply.Ref, guessed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.all == nil {
-		g.all = map[apply.Ref]bool{}
-	}
-	g.all[ref] = guessed
-}
-
 // setReadinessUnknown sets or removes the condition ReadinessUnknown, in memory. The result for an object that this run
 // did not check is that of an earlier run, because such an object has not changed since.
 func (r *Run) setReadinessUnknown() {
-	r.uncertain.mu.Lock()
-	defer r.uncertain.mu.Unlock()
-	uncertain := map[apply.Ref]bool{}
+	known := map[apply.Ref]bool{}
 	for _, entry := range r.Inventory.Entries {
-		if ref := entry.Ref(); r.item.ready.isUncertain(ref) {
-			uncertain[ref] = true
-		}
+		known[entry.Ref()] = true
 	}
-	maps.Copy(uncertain, r.uncertain.all)
-	maps.DeleteFunc(uncertain, func(_ apply.Ref, guessed bool) bool { return !guessed })
-	r.item.ready.setUncertain(uncertain)
+	uncertain := r.item.ready.keepUncertain(func(ref apply.Ref) bool {
+		_, checked := r.checked.Load(ref)
+		return checked || known[ref]
+	})
 	r.Manager.setCondition(r.Item, ConditionReadinessUnknown, lsv1alpha1.ConditionTrue, "NotReported", describeUncertain(uncertain))
 }
 
 // describeUncertain returns the message of the condition ReadinessUnknown. It returns "" if there are no objects.
-func describeUncertain(uncertain map[apply.Ref]bool) string {
+func describeUncertain(uncertain []apply.Ref) string {
 	if len(uncertain) == 0 {
 		return ""
 	}
 	names := []string{}
-	for ref := range uncertain {
+	for _, ref := range uncertain {
 		names = append(names, ref.GVK().GroupKind().String())
 	}
 	slices.Sort(names)

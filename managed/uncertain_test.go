@@ -82,6 +82,13 @@ func TestKindsWithoutStatusAreReportedInACondition(t *testing.T) {
 	if after := contract.GetCondition(w.item.Status.Conditions, ConditionReadinessUnknown).LastUpdateTime; after != before {
 		t.Errorf("the condition changed although nothing else did: %s, %s [F94]", before, after)
 	}
+	w = newTestEnv(t)
+	w.addKinds("Route", "Image")
+	w.clock.Step(DefaultStatusGrace)
+	if state := w.begin(false).CheckReadiness(t.Context(), route).State; state != readiness.StateReady { // this run ends because the item waits
+		t.Errorf("after the grace period, the object is %s, want Ready [F94]", state)
+	}
+	check("the condition names a kind that an earlier run of the job checked", ": Image.mesh.example.com, Route.mesh.example.com;", run(image)...)
 	image.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 	check("the condition omits an object that has a status", ": Route.mesh.example.com;", run(image)...)
 	inventory.Entries = inventory.Entries[1:]
@@ -89,10 +96,11 @@ func TestKindsWithoutStatusAreReportedInACondition(t *testing.T) {
 }
 
 func TestConditionAboutReadinessIsBounded(t *testing.T) {
-	refs := map[apply.Ref]bool{}
+	refs := []apply.Ref{}
 	for i := range 30 {
-		refs[apply.Ref{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Kind%02d", i), Name: "a"}] = true
-		refs[apply.Ref{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Kind%02d", i), Name: "b"}] = true
+		for _, name := range []string{"a", "b"} {
+			refs = append(refs, apply.Ref{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Kind%02d", i), Name: name})
+		}
 	}
 	if got := describeUncertain(refs); strings.Count(got, "example.com") != maxUncertainKinds || !strings.Contains(got, " and 10 more;") {
 		t.Errorf("want %d kinds and the number of the others, got %q [F94]", maxUncertainKinds, got)
