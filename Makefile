@@ -76,8 +76,9 @@ IS_ALL_SUITES := $(filter undefined file,$(origin SUITES))
 SEQUENTIAL := ./apply/internal/decide ./contract ./deployerlib/internal/guard ./docs
 # The units that take most time begin first.
 LARGEST := ./deployerlib ./targets
-# With the race detector, the simulation runs fewer seeds. It also runs without it.
-SIMULATION := ./landscapertest/simulation
+# With the race detector, the simulation runs fewer seeds and no week, and extension counts no allocations. So these packages
+# run both with and without it.
+ALSO_WITHOUT_RACE := ./landscapertest/simulation ./extension
 ASSETS = KUBEBUILDER_ASSETS=$$(go -C hack run ./assets); export KUBEBUILDER_ASSETS
 LANDSCAPER = DEPLOYERKIT_LANDSCAPER=$$(go -C hack run ./assets landscaper); export DEPLOYERKIT_LANDSCAPER
 
@@ -110,14 +111,14 @@ $(RUN_TESTS) --jsonfile $(EVENTS)/short/units.json -- -short -p=4 -timeout=15m $
 endef
 
 # The suites begin when everything is compiled for the race detector, because compilers would take the processor from them.
-# The simulation runs without the race detector after it ran with it, because evidence is what its last run reports, and
-# the simulated week has no race detector.
+# The runs without the race detector are the last ones, because evidence is what the last run of a package reports, and a run
+# without it has more tests.
 define RUN_ALL
 go build $(DETECT_RACES) $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...); \
 	{ $(RECORD_TESTS) -count=1 -p=3 -timeout=30m $(CORE) $(GINKGO_REPORT); } & core=$$!; \
 	units=$$(go list $$units | grep -vxF "$$(go list $(SEQUENTIAL) $(LARGEST))"); \
 	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -timeout=15m $(LARGEST) $$units || result=1; \
-	$(RECORD_TESTS) -count=1 -timeout=15m $(SIMULATION) $(SEQUENTIAL) || result=1; \
+	$(RECORD_TESTS) -count=1 -timeout=15m $(ALSO_WITHOUT_RACE) $(SEQUENTIAL) || result=1; \
 	wait $$core || result=1;
 endef
 
