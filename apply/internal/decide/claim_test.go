@@ -5,6 +5,7 @@ package decide
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,32 @@ func TestAdoption(t *testing.T) {
 			}
 			if s.Effect != "" || !s.Usable || s.Facts.Adopted != released || !isReported(s) {
 				t.Errorf("%s, usable %t, adopted %t, event %t", formatStep(s), s.Usable, s.Facts.Adopted, isReported(s))
+			}
+		})
+	}
+	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
+	for name, tc := range map[string]struct {
+		ours, others *metav1.Time // the object was created at second 10
+		want         bool
+	}{
+		"an object of another writer is adopted [F29]":                                                        {at(12), at(10), true},
+		"an object of another writer is adopted in the second of its creation [F29]":                          {at(10), at(10), true},
+		"an object of another writer is adopted if the API server took time to create it [F29]":               {at(10), at(8), true},
+		"an object of another writer is adopted if its fields no longer show the creation [F29]":              {at(12), at(11), true},
+		"an object that the item created is not adopted [F29]":                                                {at(10), at(11), false},
+		"an object that the item created is not adopted if the API server took time to create it [F29]":       {at(8), at(11), false},
+		"an object is adopted if the managed fields do not contain the time at which the item wrote it [F29]": {nil, at(11), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := newExisting()
+			live.SetCreationTimestamp(*at(10))
+			fields := live.GetManagedFields()
+			fields[0].Time, fields[1].Time = tc.ours, tc.others
+			live.SetManagedFields(fields)
+			f := Facts{Record: object.Record{Entry: newEntry("", ""), IsNew: true}, Manifest: newManifest("apply", func(m *Manifest) { m.ReleaseAdopted = true })}
+			s := Write(newRules(), f).HandleResponse(newRules(), Response{Live: live})
+			if got := s.Effect == EffectApply && s.Body.GetAnnotations()[ownership.AnnotationAdopted] != ""; got != tc.want {
+				t.Errorf("%s, adopted %t, want %t", formatStep(s), got, tc.want)
 			}
 		})
 	}

@@ -195,16 +195,22 @@ func (r *Rules) hasLeftovers(live *unstructured.Unstructured) bool {
 }
 
 // isPreexisting reports whether another writer created the object. It returns true if another manager wrote the object
-// at its creation time, or if several managers wrote the object and the item did not write it at that time. It returns
-// false if the item itself created the object, even if the process was stopped before it recorded this, unless another
-// manager wrote the object within the same second.
+// when it was created, or if several managers wrote the object and the item did not write it then. It returns false if
+// the item itself created the object, even if the process was stopped before it recorded this, unless another manager
+// wrote the object within the same second.
 func (r *Rules) isPreexisting(live *unstructured.Unstructured) bool {
-	entries, created := ownership.ListManagedFields(live), live.GetCreationTimestamp()
+	entries := ownership.ListManagedFields(live)
 	ours, _ := ownership.FindApplyEntry(entries, r.Owner.FieldManager())
 	others := slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager != r.Owner.FieldManager() && entry.Subresource == "" && created.Equal(entry.Time)
+		return entry.Manager != r.Owner.FieldManager() && entry.Subresource == "" && isCreation(live, entry.Time)
 	})
-	return others || len(entries) > 1 && !created.Equal(ours.Time)
+	return others || len(entries) > 1 && !isCreation(live, ours.Time)
+}
+
+// isCreation reports whether a manager that wrote the object at the given time has created it. The API server sets the
+// time of a manager before it calls webhooks, and the creation time after that, so that the former may be earlier.
+func isCreation(live *unstructured.Unstructured, written *metav1.Time) bool {
+	return written != nil && !written.After(live.GetCreationTimestamp().Time)
 }
 
 // conflictWith finds the name of the other field manager in the error text of a conflict.
