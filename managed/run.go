@@ -35,7 +35,7 @@ type Run struct {
 	item             *item
 	storeInventory   func(apply.Inventory) error
 	corrections      *corrections
-	checked          sync.Map           // the apply.Refs of the objects that CheckReadiness has checked
+	checked          sync.Map           // the keys are the references to the objects that CheckReadiness has checked
 	knownObjects     map[types.UID]bool // the objects in the inventory when addUnknownObjects or WatchInventory was called last
 	isWaiting        bool               // an earlier call of this run waits for the objects
 	isBackground     bool               // the item's last Landscaper job had finished before the run began

@@ -69,7 +69,7 @@ func listEndScenarios() []Scenario {
 			Name: "an interrupt ends a job that waits", Waits: true,
 			Steps: []steps.Step{
 				createTarget("cluster"), apply("it", newWorkload(newDeployment(1, "unready"))), expectProgress("app"), requireObject("Deployment", "app"),
-				requestOperation("it", lsv1alpha1.InterruptOperation), expectFailure("it", failed),
+				interrupt("it", failed),
 				install("it", newWorkload(newDeployment(0))), deleteAndWait("it"), expectNoObject("Deployment", "app"),
 			},
 		},

@@ -5,8 +5,10 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -126,6 +128,27 @@ func requestOperation(name string, operation lsv1alpha1.Operation) steps.Step {
 		}
 		return e.SetAnnotation(ctx, e.NewInstallation(name), lsv1alpha1.OperationAnnotation, string(operation))
 	})
+}
+
+// interruptAgainAfter is the time after which an interrupt is requested again. On a busy machine, an interrupt once had no
+// effect.
+const interruptAgainAfter = 30 * time.Second
+
+// interrupt interrupts the job of an Installation and waits until the Installation has the given phase.
+func interrupt(name string, phase lsv1alpha1.InstallationPhase) steps.Step {
+	request, wait := requestOperation(name, lsv1alpha1.InterruptOperation), expectFailure(name, phase)
+	var requested time.Time
+	repeat := func(ctx context.Context, e *steps.Env) error {
+		requested = time.Now()
+		return request.Do(ctx, e)
+	}
+	return steps.All(steps.Do(request.Name, repeat), steps.Expect(wait.Name, func(ctx context.Context, e *steps.Env) error {
+		err := wait.Expect(ctx, e)
+		if err != nil && time.Since(requested) > interruptAgainAfter {
+			err = errors.Join(err, repeat(ctx, e))
+		}
+		return err
+	}))
 }
 
 // requestItemOperation sets the operation annotation of a deploy item.
