@@ -226,7 +226,7 @@ func TestTimeout(t *testing.T) {
 			expectUnused(t, transport.Memory.Reading)
 		})
 	})
-	t.Run("does not report a lack of memory if a large response ends just in time [F2]", func(t *testing.T) {
+	t.Run("a large response that ends just in time does not fail for lack of memory [F2]", func(t *testing.T) {
 		for range 50 {
 			synctest.Test(t, func(t *testing.T) {
 				arrival := make(chan struct{})

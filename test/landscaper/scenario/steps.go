@@ -130,8 +130,8 @@ func requestOperation(name string, operation lsv1alpha1.Operation) steps.Step {
 	})
 }
 
-// interruptAgainAfter is the time after which an interrupt is requested again. On a busy machine, an interrupt once had no
-// effect.
+// interruptAgainAfter is the time after which an interrupt is requested again. Landscaper removes the annotation before it
+// interrupts the items, and does not try again if it then conflicts with another write of the Execution or of an item.
 const interruptAgainAfter = 30 * time.Second
 
 // interrupt interrupts the job of an Installation and waits until the Installation has the given phase.
