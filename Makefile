@@ -117,8 +117,8 @@ define RUN_ALL
 go build $(DETECT_RACES) $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...); \
 	{ $(RECORD_TESTS) -count=1 -p=3 -timeout=30m $(CORE) $(GINKGO_REPORT); } & core=$$!; \
 	units=$$(go list $$units | grep -vxF "$$(go list $(SEQUENTIAL) $(LARGEST))"); \
-	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -timeout=15m $(LARGEST) $$units || result=1; \
-	$(RECORD_TESTS) -count=1 -timeout=15m $(ALSO_WITHOUT_RACE) $(SEQUENTIAL) || result=1; \
+	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -timeout=30m $(LARGEST) $$units || result=1; \
+	$(RECORD_TESTS) -count=1 -timeout=30m $(ALSO_WITHOUT_RACE) $(SEQUENTIAL) || result=1; \
 	wait $$core || result=1;
 endef
 
@@ -157,10 +157,10 @@ test-hack: $(GOTESTSUM) ## Run the tests of the tools in hack, which also find m
 .PHONY: test-envtest
 test-envtest: $(GOTESTSUM) ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
 	@packages="$(SUITES)"; $(ASSETS); $(LANDSCAPER); result=0; pids=; \
-	$(if $(IS_ALL_SUITES),{ $(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=20m $(filter-out $(LATE_RACE),$(RACE)) $(GINKGO_REPORT); } & pids+=" $$!"; \
-	{ $(RECORD_TESTS) -count=1 -p=1 -timeout=20m $$($(LIST_OTHERS)) || result=1; \
-	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=20m $(LATE_RACE) $(GINKGO_REPORT) || result=1; exit $$result; } & pids+=" $$!";) \
-	$(RECORD_TESTS) -count=1 -p=2 -timeout=20m $$packages $(GINKGO_REPORT) || result=1; \
+	$(if $(IS_ALL_SUITES),{ $(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=30m $(filter-out $(LATE_RACE),$(RACE)) $(GINKGO_REPORT); } & pids+=" $$!"; \
+	{ $(RECORD_TESTS) -count=1 -p=1 -timeout=30m $$($(LIST_OTHERS)) || result=1; \
+	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=30m $(LATE_RACE) $(GINKGO_REPORT) || result=1; exit $$result; } & pids+=" $$!";) \
+	$(RECORD_TESTS) -count=1 -p=2 -timeout=30m $$packages $(GINKGO_REPORT) || result=1; \
 	for pid in $$pids; do wait $$pid || result=1; done; \
 	exit $$result
 

@@ -72,12 +72,29 @@ func New(ctx context.Context, t testing.TB, cp *controlplane.ControlPlane, o Opt
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: o.Name + "-"}}
 	w.must(w.Client.Create(ctx, ns))
 	w.Namespace, w.Type = ns.Name, lsv1alpha1.DeployItemType(o.Name+".deployerkit.dev/"+ns.Name)
+	t.Cleanup(func() { w.removeItems(context.WithoutCancel(ctx)) })
 	w.Landscaper = landscapertest.NewLandscaper(w.Client, o.Landscaper)
 	w.must(w.Landscaper.EnsureContext(ctx, w.Namespace))
 	if !o.NoTarget {
 		w.CreateTarget(ctx, Cluster, cp.Kubeconfig())
 	}
 	return w
+}
+
+// removeItems removes the items of the world without a deployer. Otherwise, each deployer of a later spec would read
+// them, because a deployer watches the items of all types.
+func (w *World) removeItems(ctx context.Context) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
+	defer cancel()
+	items := &metav1.PartialObjectMetadataList{}
+	items.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItemList"))
+	w.must(w.Client.List(ctx, items, client.InNamespace(w.Namespace)))
+	noFinalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	for i := range items.Items {
+		w.must(client.IgnoreNotFound(w.Client.Delete(ctx, &items.Items[i])))
+		w.must(client.IgnoreNotFound(w.Client.Patch(ctx, &items.Items[i], noFinalizers)))
+	}
 }
 
 // must fails the spec if err is not nil.
