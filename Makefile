@@ -66,8 +66,8 @@ DETECT_RACES := -race -gcflags=all=-d=checkptr=0
 # In these suites, most goroutines of the library meet each other, so they run with the race detector, as nearly all units do. The
 # other suites need half of the processor time without it. The longest suites begin first, so that none is alone at the end.
 RACE := $(addprefix ./test/envtest/,faults managed soak targets moves hostile)
-# These begin when the suites without Ginkgo have ended, so that all groups of suites end at about the same time.
-LATE_RACE := $(addprefix ./test/envtest/,moves hostile)
+# It begins when the suites without Ginkgo have ended, so that all groups of suites end at about the same time.
+LATE_RACE := ./test/envtest/hostile
 LONGEST := ./test/landscaper/suite ./test/envtest/sets ./test/envtest/programs
 SUITES ?= $(LONGEST) $$($(LIST_GINKGO) | grep -vxF "$$(go list $(CORE) $(LONGEST) $(RACE))")
 # If SUITES is set, only these suites run.
