@@ -159,7 +159,7 @@ test-envtest: $(GOTESTSUM) ## Run the suites against a real API server and Lands
 	@packages="$(SUITES)"; $(ASSETS); $(LANDSCAPER); result=0; pids=; \
 	$(if $(IS_ALL_SUITES),{ $(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=30m $(filter-out $(LATE_RACE),$(RACE)) $(GINKGO_REPORT); } & pids+=" $$!"; \
 	{ $(RECORD_TESTS) -count=1 -p=1 -timeout=30m $$($(LIST_OTHERS)) || result=1; \
-	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=30m $(LATE_RACE) $(GINKGO_REPORT) || result=1; exit $$result; } & pids+=" $$!";) \
+	$(RECORD_TESTS) $(DETECT_RACES) -count=1 -p=1 -timeout=40m $(LATE_RACE) $(GINKGO_REPORT) || result=1; exit $$result; } & pids+=" $$!";) \
 	$(RECORD_TESTS) -count=1 -p=2 -timeout=30m $$packages $(GINKGO_REPORT) || result=1; \
 	for pid in $$pids; do wait $$pid || result=1; done; \
 	exit $$result

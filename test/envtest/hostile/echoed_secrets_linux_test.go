@@ -131,7 +131,7 @@ var _ = Describe("Secrets that targets repeat", func() {
 		addFigure(fmt.Sprintf("leaks of %d canaries and a token in %d quotings", len(canaries), len(quotings)), "0",
 			"%d (%d items, %d texts, %d KiB of log)", len(found), len(items), texts+1, len(log)>>10)
 		Expect(found).To(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
 
 // selectEveryThird returns every third item, so that the suite takes less time. The number of canaries is 12.

@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 var (
 	cp         *controlplane.ControlPlane

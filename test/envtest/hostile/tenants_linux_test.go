@@ -126,7 +126,7 @@ var _ = Describe("Deployer with hostile targets", func() {
 		addFigure(fmt.Sprintf("peak memory with %d hostile targets", len(servers)), fmt.Sprintf("<= %d MiB", mostMemory>>20), "%d MiB", most>>20)
 		Expect(most).To(BeNumerically("<=", mostMemory), "bytes")
 		expectFewRequests(servers, time.Since(began))
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(30*time.Minute))
 })
 
 // createBesideBusyNamespace creates very many items in one namespace. While these items are being deployed, it creates
@@ -150,7 +150,7 @@ func createBesideBusyNamespace(ctx context.Context, watch *latencyRecorder, busy
 		count++
 		written := busy.CountRequests(func(r hostile.Request) bool { return r.Method == http.MethodPatch })
 		g.Expect(written).To(BeNumerically(">", busyItems))
-	}).WithContext(ctx).WithTimeout(8 * time.Minute).WithPolling(250 * time.Millisecond).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(20 * time.Minute).WithPolling(250 * time.Millisecond).Should(Succeed())
 	creators.Wait()
 	return count
 }
@@ -225,5 +225,5 @@ var _ = Describe("Deployer with many new targets", func() {
 		wait, excess := watch.maxWait("new")
 		addFigure(fmt.Sprintf("from hand-out to start of the item of a new target beside %d whose writes never end", count), "-", "%s", wait.Round(time.Millisecond))
 		Expect(excess).To(BeNumerically("<=", mostWait))
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 })
